@@ -1,0 +1,1 @@
+//! The ECA wire protocol as types.

@@ -1,0 +1,1 @@
+//! ECA server library.
