@@ -1,1 +1,21 @@
-//! ECA server library.
+//! The ECA server: one engine, several front ends.
+//!
+//! Reading order, from the edge inwards: [`frontends`] speak a wire contract or a terminal,
+//! [`transport`] moves frames, [`engine`] owns chats, [`providers`] reach models, [`store`] keeps
+//! chats, [`config`] says what the user wants, [`llm`] is the vocabulary between engine and
+//! providers, [`process`], [`http`] and [`base`] carry them all. `docs/architecture.md` has the
+//! map and the rules; `tests/tidy.rs` enforces them.
+
+pub mod base;
+pub mod cli;
+pub mod config;
+pub mod engine;
+pub mod frontends;
+pub mod http;
+pub mod llm;
+pub mod logging;
+pub mod process;
+pub mod providers;
+pub mod store;
+pub mod transport;
+pub mod workspace;

@@ -1,0 +1,42 @@
+//! Cutting text without breaking characters.
+
+/// The longest prefix of `text` that has at most `max` bytes and ends on a character border.
+pub fn prefix(text: &str, max: usize) -> &str {
+    if text.len() <= max {
+        return text;
+    }
+    let mut end = max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// One line of at most `max` characters: control characters and runs of white space become one
+/// space, Markdown heading marks at the start are dropped.
+pub fn one_line(text: &str, max: usize) -> String {
+    let cleaned: String = text
+        .trim_start_matches(['#', ' ', '\t', '\n', '\r'])
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let joined = cleaned.split_whitespace().collect::<Vec<_>>().join(" ");
+    joined.chars().take(max).collect::<String>().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_ends_on_a_character_border() {
+        assert_eq!(prefix("aé", 2), "a");
+        assert_eq!(prefix("aé", 3), "aé");
+    }
+
+    #[test]
+    fn one_line_is_one_line() {
+        assert_eq!(one_line("## A\ttitle\nof  two lines", 40), "A title of two lines");
+        assert_eq!(one_line("abcdef", 3), "abc");
+    }
+}

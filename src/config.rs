@@ -1,0 +1,153 @@
+//! What the user wants: the public server's configuration format, typed.
+//!
+//! [`load`] reads the files; everything else only sees a [`Config`]. Keys we do not know are
+//! ignored, a key with a wrong value is reported and its default stays.
+
+pub mod interpolate;
+pub mod load;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// The merged configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    pub providers: BTreeMap<String, ProviderConfig>,
+    pub default_model: Option<String>,
+    pub default_agent: String,
+    pub welcome_message: Option<String>,
+    pub chat: ChatConfig,
+    /// Whether Ollama and LM Studio are looked for on their default ports.
+    pub local_discovery: bool,
+    /// A stream that is silent for so long is given up.
+    pub stream_idle_timeout: Duration,
+    pub connect_timeout: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatConfig {
+    /// Whether a chat gets a title made by the model.
+    pub title: bool,
+    /// How many model calls one turn may make before it is ended.
+    pub max_steps: u32,
+}
+
+/// One entry of `providers`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProviderConfig {
+    /// The wire dialect: `openai-chat`, `openai-responses`, `anthropic`, …; `None` when absent.
+    pub api: Option<String>,
+    pub url: Option<String>,
+    pub key: Option<Secret>,
+    pub completion_url_relative_path: Option<String>,
+    pub think_tag_start: Option<String>,
+    pub think_tag_end: Option<String>,
+    pub extra_headers: BTreeMap<String, String>,
+    /// Whether the provider's own list of models is asked for.
+    pub fetch_models: bool,
+    pub retry: RetryConfig,
+    pub models: BTreeMap<String, ModelConfig>,
+}
+
+/// How often and how long a failed call is tried again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetryConfig {
+    pub max_retries: u32,
+    pub base_delay: Duration,
+    pub backoff_multiplier: f64,
+    pub max_delay: Duration,
+}
+
+/// One entry of a provider's `models`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelConfig {
+    /// The name to send when it differs from the key.
+    pub model_name: Option<String>,
+    /// Merged into the request body; `null` removes a key.
+    pub extra_payload: Map<String, Value>,
+    pub extra_headers: BTreeMap<String, String>,
+    pub context_limit: Option<u64>,
+    pub output_limit: Option<u64>,
+    pub cost: Option<crate::llm::Cost>,
+    pub image_input: Option<bool>,
+}
+
+/// A text that must never reach a log, an error or a client.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the header that carries it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(****)")
+    }
+}
+
+/// Something in a configuration source that could not be used; the rest still works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The file, or the name of another source such as `ECA_CONFIG`.
+    pub source: String,
+    /// Where in it, 1-based, when known.
+    pub line: Option<usize>,
+    pub message: String,
+}
+
+impl std::fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.source, self.message),
+            None => write!(f, "{}: {}", self.source, self.message),
+        }
+    }
+}
+
+/// Where things are on this machine, read from the environment once at start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirs {
+    /// `${XDG_CONFIG_HOME:-~/.config}/eca`
+    pub config: PathBuf,
+    /// `${XDG_DATA_HOME:-~/.local/share}/eca`
+    pub data: PathBuf,
+    /// `${XDG_CACHE_HOME:-~/.cache}/eca`
+    pub cache: PathBuf,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            providers: BTreeMap::new(),
+            default_model: None,
+            default_agent: "code".to_owned(),
+            welcome_message: None,
+            chat: ChatConfig { title: true, max_steps: 200 },
+            local_discovery: true,
+            stream_idle_timeout: Duration::from_secs(120),
+            connect_timeout: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self {
+            max_retries: 10,
+            base_delay: Duration::from_secs(2),
+            backoff_multiplier: 2.0,
+            max_delay: Duration::from_secs(60),
+        }
+    }
+}
