@@ -1,1 +1,254 @@
-//! (contract placeholder)
+//! The engine: chats, turns and models behind one handle. This is the boundary that every front
+//! end talks to; it knows no wire format.
+//!
+//! A chat is an actor: one task that owns its history and reads [`Command`](chat::Command)s from
+//! an inbox. The table here holds only handles. What must not wait behind the inbox, the
+//! interruption of a running turn, goes through a token in the handle.
+
+pub mod event;
+pub mod prompt;
+
+mod chat;
+mod context;
+mod emitter;
+mod request;
+mod title;
+mod tool_call;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio::sync::oneshot;
+
+use crate::base::{ChatId, ModelId};
+use crate::config::ChatConfig;
+use crate::llm::ModelInfo;
+use crate::providers::Registry;
+use crate::store::{ChatSummary, ListQuery, Store, StoreError};
+
+use chat::{ChatHandle, Command};
+pub use event::{
+    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, ToolCallEvent, ToolCallStage, UsageReport,
+};
+pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
+
+/// How long an orderly shutdown may take before the rest is cut off.
+const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_800);
+
+/// What an engine is made of.
+pub struct Options {
+    pub registry: Registry,
+    pub store: Store,
+    pub chat: ChatConfig,
+    pub sink: Arc<dyn EventSink>,
+    pub pace: Pace,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options").field("pace", &self.pace).finish_non_exhaustive()
+    }
+}
+
+/// Whether side work may interleave with a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    Normal,
+    /// For clients' test suites: the title comes before the answer, and no progress is sent that
+    /// only tells the user that we started.
+    Deterministic,
+}
+
+/// Cheap to clone; all clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("chats", &self.shared.chats.len()).finish_non_exhaustive()
+    }
+}
+
+/// What all chats of one engine share.
+struct Shared {
+    registry: Registry,
+    store: Store,
+    config: ChatConfig,
+    sink: Arc<dyn EventSink>,
+    pace: Pace,
+    chats: DashMap<ChatId, ChatHandle>,
+    closing: AtomicBool,
+    store_warned: AtomicBool,
+}
+
+/// What a client can choose from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalog {
+    pub models: Arc<[ModelInfo]>,
+    pub default_model: ModelId,
+    /// Agents a user can select, the default first.
+    pub agents: Vec<String>,
+}
+
+impl Engine {
+    /// Does no I/O; the store and the HTTP client open when they are first needed.
+    pub fn new(options: Options) -> Self {
+        let Options { registry, store, chat, sink, pace } = options;
+        Self {
+            shared: Arc::new(Shared {
+                registry,
+                store,
+                config: chat,
+                sink,
+                pace,
+                chats: DashMap::new(),
+                closing: AtomicBool::new(false),
+                store_warned: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Puts the prompt into its chat's inbox, without waiting for anything: two prompts, or a
+    /// prompt and its stop, arrive in the order of the calls. The receiver resolves when the chat
+    /// accepted it, and fails only if the engine shuts down first.
+    pub fn submit(&self, mut prompt: Prompt) -> Result<oneshot::Receiver<Accepted>, SubmitError> {
+        if self.shared.closing.load(Ordering::Acquire) {
+            return Err(SubmitError::ShuttingDown);
+        }
+        let origin = if prompt.chat.is_some() { chat::Origin::Client } else { chat::Origin::Minted };
+        let id = prompt.chat.get_or_insert_with(ChatId::random).clone();
+        let (reply, accepted) = oneshot::channel();
+        let sent = self.shared.with_handle(&id, origin, |handle| {
+            handle.interrupt();
+            handle.send(Command::Prompt { prompt: Box::new(prompt), reply })
+        });
+        sent.map_err(|()| SubmitError::Busy(id))?;
+        Ok(accepted)
+    }
+
+    /// Ends the running turn of a chat, if there is one.
+    pub fn stop(&self, chat: &ChatId) {
+        if let Some(handle) = self.shared.chats.get(chat) {
+            handle.interrupt();
+            // A full inbox means that many commands wait; the interruption above has ended the turn.
+            let _ = handle.send(Command::Stop);
+        }
+    }
+
+    /// Removes a chat from memory and store; a running turn is closed first. The client is told
+    /// before this returns, also when the chat was unknown.
+    pub async fn delete(&self, chat: &ChatId) -> Result<(), DeleteError> {
+        let (reply, done) = oneshot::channel();
+        self.shared
+            .with_handle(chat, chat::Origin::Minted, |handle| {
+                handle.interrupt();
+                handle.send(Command::Delete { reply })
+            })
+            .map_err(|()| DeleteError::Busy)?;
+        match done.await {
+            Ok(result) => result.map_err(DeleteError::Store),
+            Err(_) => Err(DeleteError::ShuttingDown),
+        }
+    }
+
+    /// The chats of the store, newest first, with the live status of those in memory.
+    pub async fn list(&self, query: ListQuery) -> Result<Vec<(ChatSummary, ChatStatus)>, StoreError> {
+        let summaries = self.shared.store.list(query).await?;
+        Ok(summaries
+            .into_iter()
+            .map(|summary| {
+                let status = self.shared.chats.get(&summary.id).map_or(ChatStatus::Idle, |handle| handle.status());
+                (summary, status)
+            })
+            .collect())
+    }
+
+    pub fn catalog(&self) -> Catalog {
+        let registry = &self.shared.registry;
+        Catalog {
+            models: registry.models(),
+            default_model: registry.default_model(),
+            agents: vec!["code".to_owned(), "plan".to_owned()],
+        }
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    /// Asks the providers for their models, and says so if anything changed.
+    pub async fn refresh_models(&self) {
+        if self.shared.registry.refresh().await {
+            emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
+        }
+    }
+
+    /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says
+    /// what could not be saved.
+    pub async fn shutdown(&self) -> Result<(), StoreError> {
+        self.shared.closing.store(true, Ordering::Release);
+        let deadline = tokio::time::Instant::now() + SHUTDOWN_DEADLINE;
+        let mut waiting = Vec::new();
+        for handle in &self.shared.chats {
+            handle.interrupt();
+            let (reply, done) = oneshot::channel();
+            if handle.send(Command::Shutdown { reply }).is_ok() {
+                waiting.push(done);
+            }
+        }
+        for done in waiting {
+            if tokio::time::timeout_at(deadline, done).await.is_err() {
+                tracing::warn!("a chat did not close in time");
+                break;
+            }
+        }
+        match tokio::time::timeout(Duration::from_millis(500), self.shared.store.close()).await {
+            Ok(result) => result,
+            Err(_) => Err(StoreError::Busy),
+        }
+    }
+}
+
+impl Shared {
+    /// Runs `action` on the handle of `chat`, starting its actor if there is none. The table's
+    /// lock is held meanwhile, so an actor that unloads cannot miss the command.
+    fn with_handle<T>(
+        self: &Arc<Self>,
+        chat: &ChatId,
+        origin: chat::Origin,
+        action: impl FnOnce(&ChatHandle) -> T,
+    ) -> T {
+        match self.chats.entry(chat.clone()) {
+            Entry::Occupied(entry) => action(entry.get()),
+            Entry::Vacant(entry) => action(&entry.insert(chat::spawn(chat.clone(), origin, Arc::clone(self)))),
+        }
+    }
+
+    /// The store's failures are told to the user once, not once per message.
+    async fn warn_about_store(&self, error: &StoreError) {
+        tracing::error!(%error, "the chat store failed");
+        if !self.store_warned.swap(true, Ordering::AcqRel) {
+            let text = format!("Chats are not being saved: {error}");
+            emitter::say(&*self.sink, Event::Notice { level: NoticeLevel::Warning, text }).await;
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteError {
+    #[error("the chat has too many messages waiting; try again when it has caught up")]
+    Busy,
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    #[error("the chat could not be removed from the store: {0}")]
+    Store(StoreError),
+}

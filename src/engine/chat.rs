@@ -1,0 +1,546 @@
+//! One chat: the actor that owns its history, accepts prompts, starts turns and closes them.
+//!
+//! The order in which a prompt is answered is the heart of the protocol, and it is all in
+//! [`ChatActor::on_prompt`]: progress, durable record, echo, response, and only then the turn.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::context;
+use super::emitter::{Emitter, say};
+use super::event::{ChatEvent, ChatStatus, Event};
+use super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
+use super::request;
+use super::title::TitleJob;
+use super::turn::{ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
+use super::{Pace, Shared};
+use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
+use crate::llm::{Message, Part, Role};
+use crate::store::{MessageKind, NewMessage, StoreError, TitleSource};
+
+/// Commands that may wait in a chat's inbox.
+const INBOX: usize = 64;
+/// A stopped turn may take so long to end by itself.
+const STOP_GRACE: Duration = Duration::from_millis(500);
+/// A client that wants to know whether the provider answers waits at most so long.
+const CONNECTION_WAIT: Duration = Duration::from_secs(10);
+/// A chat nobody used for so long leaves memory; the store has it.
+const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
+/// A title is made at the first prompt and again when the subject is clearer.
+const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
+
+pub(super) enum Command {
+    Prompt { prompt: Box<Prompt>, reply: oneshot::Sender<Accepted> },
+    Stop,
+    Delete { reply: oneshot::Sender<Result<(), StoreError>> },
+    /// A title that was made beside a turn.
+    Title(String),
+    Shutdown { reply: oneshot::Sender<()> },
+}
+
+/// Whose idea the chat's id was; a client is told that a chat of its own naming was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Client,
+    Minted,
+}
+
+/// The engine's grip on a chat.
+pub(super) struct ChatHandle {
+    inbox: mpsc::Sender<Command>,
+    live: Arc<Live>,
+}
+
+/// What must be reachable without waiting for the actor.
+struct Live {
+    turn: Mutex<CancellationToken>,
+    status: AtomicU8,
+}
+
+impl ChatHandle {
+    pub(super) fn send(&self, command: Command) -> Result<(), ()> {
+        self.inbox.try_send(command).map_err(|_| ())
+    }
+
+    /// Ends the turn that runs now, whatever waits in the inbox.
+    pub(super) fn interrupt(&self) {
+        self.live.turn.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+    }
+
+    pub(super) fn status(&self) -> ChatStatus {
+        match self.live.status.load(Ordering::Relaxed) {
+            1 => ChatStatus::Running,
+            2 => ChatStatus::Stopping,
+            _ => ChatStatus::Idle,
+        }
+    }
+}
+
+pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHandle {
+    let (sender, inbox) = mpsc::channel(INBOX);
+    let live = Arc::new(Live { turn: Mutex::new(CancellationToken::new()), status: AtomicU8::new(0) });
+    let actor = ChatActor {
+        id,
+        origin,
+        shared,
+        inbox,
+        own_inbox: sender.downgrade(),
+        live: Arc::clone(&live),
+        history: Vec::new(),
+        model: None,
+        totals: Totals::default(),
+        prompts: 0,
+        named_by_user: false,
+        loaded: false,
+        running: None,
+    };
+    tokio::spawn(actor.run());
+    ChatHandle { inbox: sender, live }
+}
+
+struct ChatActor {
+    id: ChatId,
+    origin: Origin,
+    shared: Arc<Shared>,
+    inbox: mpsc::Receiver<Command>,
+    own_inbox: mpsc::WeakSender<Command>,
+    live: Arc<Live>,
+    history: Vec<Message>,
+    model: Option<ModelId>,
+    totals: Totals,
+    prompts: u32,
+    named_by_user: bool,
+    loaded: bool,
+    running: Option<Running>,
+}
+
+struct Running {
+    task: JoinHandle<TurnEnd>,
+    events: mpsc::Receiver<TurnEvent>,
+    open: OpenState,
+    stop: CancellationToken,
+}
+
+enum Next {
+    Command(Option<Command>),
+    Turn(Option<TurnEvent>),
+    Idle,
+}
+
+impl ChatActor {
+    async fn run(mut self) {
+        loop {
+            let next = match &mut self.running {
+                Some(running) => tokio::select! {
+                    biased;
+                    command = self.inbox.recv() => Next::Command(command),
+                    event = running.events.recv() => Next::Turn(event),
+                },
+                None => match tokio::time::timeout(UNLOAD_AFTER, self.inbox.recv()).await {
+                    Ok(command) => Next::Command(command),
+                    Err(_) => Next::Idle,
+                },
+            };
+            match next {
+                Next::Command(Some(command)) => {
+                    if !self.on_command(command).await {
+                        return;
+                    }
+                }
+                Next::Command(None) => return,
+                Next::Turn(Some(event)) => self.on_turn_event(event).await,
+                // The turn dropped its end: it is over.
+                Next::Turn(None) => self.on_turn_over().await,
+                Next::Idle => {
+                    let idle = &self.inbox;
+                    if self.shared.chats.remove_if(&self.id, |_, _| idle.is_empty()).is_some() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns whether the chat lives on.
+    async fn on_command(&mut self, command: Command) -> bool {
+        match command {
+            Command::Prompt { prompt, reply } => self.on_prompt(*prompt, reply).await,
+            Command::Stop => self.close_turn().await,
+            Command::Title(title) => self.on_title(title).await,
+            Command::Delete { reply } => {
+                self.close_turn().await;
+                let result = self.shared.store.delete(&self.id).await.map(|_| ());
+                self.emit(ChatEvent::Deleted).await;
+                self.leave();
+                let _ = reply.send(result);
+                return false;
+            }
+            Command::Shutdown { reply } => {
+                self.close_turn().await;
+                let _ = reply.send(());
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Makes room for another chat of this id, which gets what has come in for it meanwhile.
+    fn leave(&mut self) {
+        self.shared.chats.remove(&self.id);
+        self.inbox.close();
+        while let Ok(command) = self.inbox.try_recv() {
+            let sent = self.shared.with_handle(&self.id, self.origin, |handle| handle.send(command));
+            if sent.is_err() {
+                tracing::warn!(chat = %self.id, "a command for a deleted chat was dropped");
+            }
+        }
+    }
+
+    async fn on_prompt(&mut self, prompt: Prompt, reply: oneshot::Sender<Accepted>) {
+        self.close_turn().await;
+        let known = self.load().await;
+        if !known && self.origin == Origin::Client {
+            self.emit(ChatEvent::Opened { title: None }).await;
+        }
+        let wanted = prompt.model.as_deref().unwrap_or_default();
+        let chosen = if wanted.is_empty() && self.model.is_some() {
+            self.model.clone().ok_or_else(String::new)
+        } else {
+            self.shared.registry.resolve(wanted, self.model.as_ref()).map_err(|unknown| unknown.to_string())
+        };
+        let chosen = chosen.and_then(|model| match self.shared.registry.provider(model.provider()) {
+            Some(provider) => Ok((model, provider)),
+            None => Err(format!("The provider of {model} is not configured any more. Choose another model.")),
+        });
+        self.announce(&prompt).await;
+        let notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
+        let (hold, held) = Hold::new();
+        match chosen {
+            Ok((model, provider)) => {
+                self.model = Some(model.clone());
+                let accepted = Accepted {
+                    chat: self.id.clone(),
+                    model: model.to_string(),
+                    status: AcceptedStatus::Prompting,
+                    message: format!("Sent to {model}."),
+                    hold,
+                };
+                if prompt.reply == ReplyWhen::Connected {
+                    let (report, outcome) = oneshot::channel();
+                    self.start_turn(&prompt, model, provider, Some(ConnectionReport { report, held })).await;
+                    tokio::spawn(reply_when_connected(accepted, outcome, reply));
+                } else {
+                    let _ = reply.send(accepted);
+                    held.released().await;
+                    for note in notes {
+                        self.emit(ChatEvent::SystemText(note)).await;
+                    }
+                    self.start_turn(&prompt, model, provider, None).await;
+                }
+            }
+            Err(problem) => {
+                let _ = reply.send(Accepted {
+                    chat: self.id.clone(),
+                    model: wanted.to_owned(),
+                    status: AcceptedStatus::Error,
+                    message: problem.clone(),
+                    hold,
+                });
+                held.released().await;
+                self.emit(ChatEvent::SystemText(format!("\n\n{problem}"))).await;
+                self.emit(ChatEvent::Status(ChatStatus::Idle)).await;
+                self.emit(ChatEvent::Finished).await;
+            }
+        }
+    }
+
+    async fn announce(&self, prompt: &Prompt) {
+        let text = match (prompt.contexts.is_empty(), self.shared.pace) {
+            (false, _) => "Parsing given context",
+            (true, Pace::Normal) => "Starting",
+            (true, Pace::Deterministic) => return,
+        };
+        self.emit(ChatEvent::Progress(text.into())).await;
+    }
+
+    /// Makes the user's message part of the history, in memory and in the store, and echoes it.
+    /// Returns what the user should be told about contexts that could not be used.
+    async fn record_prompt(&mut self, prompt: &Prompt, model: Option<&ModelId>) -> Vec<String> {
+        let text = prompt.text.trim().to_owned();
+        let content_id = ContentId::random();
+        let mut parts = vec![Part::Text(text.clone())];
+        let mut notes = Vec::new();
+        if !prompt.contexts.is_empty() {
+            let contexts = prompt.contexts.clone();
+            if let Ok(rendered) = tokio::task::spawn_blocking(move || context::render(&contexts)).await {
+                parts.extend(rendered.parts);
+                if !rendered.problems.is_empty() {
+                    notes.push(format!("Left out of this prompt:\n- {}\n\n", rendered.problems.join("\n- ")));
+                }
+            }
+        }
+        let message = Message { role: Role::User, parts };
+        self.prompts += 1;
+        let kept = self.keep_prompt(&message, &content_id, prompt, model).await;
+        self.history.push(message);
+        if let Err(error) = kept {
+            self.shared.warn_about_store(&error).await;
+        }
+        self.emit(ChatEvent::UserText { text: format!("{text}\n"), content_id }).await;
+        notes
+    }
+
+    async fn keep_prompt(
+        &self,
+        message: &Message,
+        content_id: &ContentId,
+        prompt: &Prompt,
+        model: Option<&ModelId>,
+    ) -> Result<(), StoreError> {
+        let item = NewMessage {
+            kind: MessageKind::User,
+            content_id: Some(content_id.clone()),
+            message: message.clone(),
+            workspace_key: Some(prompt.workspace.key()),
+        };
+        self.shared.store.append(&self.id, vec![item]).await?;
+        self.shared.store.set_selection(&self.id, model.cloned(), prompt.agent.clone()).await
+    }
+
+    async fn start_turn(
+        &mut self,
+        prompt: &Prompt,
+        model: ModelId,
+        provider: Arc<dyn crate::llm::Provider>,
+        connection: Option<ConnectionReport>,
+    ) {
+        let stop = CancellationToken::new();
+        *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
+        if connection.is_none() {
+            self.emit_status(ChatStatus::Running).await;
+        }
+        let title = self.title_job(&model, &provider);
+        let title_first = match (title, self.shared.pace) {
+            (Some(job), Pace::Deterministic) => Some(job),
+            (Some(job), Pace::Normal) => {
+                self.make_title_aside(job);
+                None
+            }
+            (None, _) => None,
+        };
+        let (sender, events) = mpsc::channel(16);
+        let open = OpenState::default();
+        let turn = Turn {
+            emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.shared.sink), stop: stop.clone() },
+            provider,
+            info: self.shared.registry.info(&model),
+            retry: self.shared.registry.retry(model.provider()),
+            model,
+            max_steps: self.shared.config.max_steps,
+            system: request::system_prompt(prompt.agent.as_deref().unwrap_or("code"), &prompt.workspace),
+            history: self.history.clone(),
+            used_call_ids: call_ids(&self.history),
+            totals: self.totals,
+            open: open.clone(),
+            events: sender,
+            connection,
+            title_first,
+        };
+        self.running = Some(Running { task: tokio::spawn(turn.run()), events, open, stop });
+    }
+
+    fn title_job(&self, model: &ModelId, provider: &Arc<dyn crate::llm::Provider>) -> Option<TitleJob> {
+        let due = self.shared.config.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+        due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
+    }
+
+    fn make_title_aside(&self, job: TitleJob) {
+        let inbox = self.own_inbox.clone();
+        tokio::spawn(async move {
+            if let (Some(title), Some(inbox)) = (job.run().await, inbox.upgrade()) {
+                let _ = inbox.send(Command::Title(title)).await;
+            }
+        });
+    }
+
+    async fn on_title(&mut self, title: String) {
+        if self.named_by_user {
+            return;
+        }
+        self.keep_title(&title).await;
+        self.emit(ChatEvent::Title(title)).await;
+    }
+
+    async fn keep_title(&self, title: &str) {
+        if let Err(error) = self.shared.store.set_title(&self.id, title, TitleSource::Auto).await {
+            self.shared.warn_about_store(&error).await;
+        }
+    }
+
+    async fn on_turn_event(&mut self, event: TurnEvent) {
+        match event {
+            TurnEvent::Record { message, done } => {
+                self.keep(message).await;
+                let _ = done.send(());
+            }
+            TurnEvent::Usage { last, cost, done } => {
+                self.totals.usage = self.totals.usage + last;
+                if let Some(cost) = cost {
+                    self.totals.cost = Some(self.totals.cost.unwrap_or_default() + cost);
+                }
+                if let Err(error) = self.shared.store.add_usage(&self.id, last, cost).await {
+                    self.shared.warn_about_store(&error).await;
+                }
+                let _ = done.send(());
+            }
+            TurnEvent::Title(title) => self.keep_title(&title).await,
+        }
+    }
+
+    async fn keep(&mut self, message: Message) {
+        let kind = match message.role {
+            Role::Assistant => MessageKind::Assistant,
+            Role::User => MessageKind::ToolResult,
+        };
+        let item = NewMessage { kind, content_id: None, message: message.clone(), workspace_key: None };
+        if let Err(error) = self.shared.store.append(&self.id, vec![item]).await {
+            self.shared.warn_about_store(&error).await;
+        }
+        self.history.push(message);
+    }
+
+    /// The turn ended by itself.
+    async fn on_turn_over(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        match running.task.await {
+            Ok(TurnEnd::Finished) => {}
+            Ok(TurnEnd::Stopped) => return self.emit_stopped(&running.open).await,
+            Err(error) => {
+                tracing::error!(chat = %self.id, %error, "a turn broke");
+                let (events, _) = running.open.close();
+                for event in events {
+                    self.emit(event).await;
+                }
+                let text = "\n\nSomething went wrong inside the server; its log has the details. The chat goes on.";
+                self.emit(ChatEvent::SystemText(text.into())).await;
+            }
+        }
+        self.emit_status(ChatStatus::Idle).await;
+        self.emit(ChatEvent::Finished).await;
+    }
+
+    /// Ends the running turn, if there is one, and everything it left open.
+    async fn close_turn(&mut self) {
+        let Some(mut running) = self.running.take() else { return };
+        running.stop.cancel();
+        let grace = tokio::time::sleep(STOP_GRACE);
+        tokio::pin!(grace);
+        // What the turn hands over while it ends is kept.
+        loop {
+            let event = tokio::select! {
+                event = running.events.recv() => event,
+                () = &mut grace => {
+                    running.task.abort();
+                    None
+                }
+            };
+            match event {
+                Some(event) => self.on_turn_event(event).await,
+                None => break,
+            }
+        }
+        match running.task.await {
+            // It ended by itself in the very moment it was stopped.
+            Ok(TurnEnd::Finished) => {
+                self.emit_status(ChatStatus::Idle).await;
+                self.emit(ChatEvent::Finished).await;
+            }
+            Ok(TurnEnd::Stopped) | Err(_) => self.emit_stopped(&running.open).await,
+        }
+    }
+
+    async fn emit_stopped(&mut self, open: &OpenState) {
+        let (events, parts) = open.close();
+        self.keep(request::stopped_answer(parts)).await;
+        self.emit(ChatEvent::SystemText("\n\nStopped.".into())).await;
+        for event in events {
+            self.emit(event).await;
+        }
+        self.emit_status(ChatStatus::Stopping).await;
+        self.emit_status(ChatStatus::Idle).await;
+        self.emit(ChatEvent::Finished).await;
+    }
+
+    /// Brings the chat back from the store, once. Returns whether it was known before.
+    async fn load(&mut self) -> bool {
+        if std::mem::replace(&mut self.loaded, true) {
+            return true;
+        }
+        // An id that we just made up cannot be in the store.
+        if self.origin == Origin::Minted {
+            return true;
+        }
+        match self.shared.store.load(&self.id).await {
+            Ok(Some(stored)) => {
+                self.history = stored.messages.into_iter().map(|stored| stored.message).collect();
+                self.prompts = stored.prompts;
+                self.model = stored.meta.model;
+                self.totals = Totals { usage: stored.meta.total_usage, cost: stored.meta.cost };
+                self.named_by_user = stored.meta.title_source == Some(TitleSource::User);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                self.shared.warn_about_store(&error).await;
+                false
+            }
+        }
+    }
+
+    async fn emit_status(&self, status: ChatStatus) {
+        let number = match status {
+            ChatStatus::Idle => 0,
+            ChatStatus::Running => 1,
+            ChatStatus::Stopping => 2,
+        };
+        self.live.status.store(number, Ordering::Relaxed);
+        self.emit(ChatEvent::Status(status)).await;
+    }
+
+    async fn emit(&self, event: ChatEvent) {
+        say(&*self.shared.sink, Event::Chat { chat: self.id.clone(), event }).await;
+    }
+}
+
+async fn reply_when_connected(
+    mut accepted: Accepted,
+    outcome: oneshot::Receiver<Result<(), String>>,
+    reply: oneshot::Sender<Accepted>,
+) {
+    match tokio::time::timeout(CONNECTION_WAIT, outcome).await {
+        Ok(Ok(Err(problem))) => {
+            accepted.status = AcceptedStatus::ConnectionError;
+            accepted.message = problem;
+        }
+        // Connected, stopped before it connected, or still trying: the rest comes as chat text.
+        Ok(Ok(Ok(())) | Err(_)) | Err(_) => {}
+    }
+    let _ = reply.send(accepted);
+}
+
+fn call_ids(history: &[Message]) -> HashSet<ToolCallId> {
+    history
+        .iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match part {
+            Part::ToolCall { id, .. } => Some(ToolCallId::new(id.as_str())),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,102 @@
+//! What the engine tells its front end. Plain data: each front end turns it into its own words.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::base::{ChatId, ContentId, ToolCallId};
+use crate::llm::Usage;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    Chat { chat: ChatId, event: ChatEvent },
+    /// The list of models or the default model is another one than before.
+    ModelsChanged,
+    /// Something the user should know that belongs to no chat.
+    Notice { level: NoticeLevel, text: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoticeLevel {
+    Info,
+    Warning,
+    Error,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChatEvent {
+    /// A chat that the client named exists from now on.
+    Opened { title: Option<String> },
+    Status(ChatStatus),
+    /// What the chat is doing right now.
+    Progress(String),
+    /// The turn is over. Exactly one per turn, last.
+    Finished,
+    /// The user's own message, as recorded.
+    UserText { text: String, content_id: ContentId },
+    /// A text from us, not from the model.
+    SystemText(String),
+    /// A piece of the model's answer.
+    Text(String),
+    ReasonStarted { id: String },
+    ReasonText { id: String, text: String },
+    ReasonFinished { id: String, total_ms: u64 },
+    Citation { title: String, url: String },
+    Image { media_type: String, base64: String },
+    ToolCall(ToolCallEvent),
+    Usage(UsageReport),
+    Title(String),
+    Deleted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatStatus {
+    Idle,
+    Running,
+    Stopping,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCallEvent {
+    pub id: ToolCallId,
+    pub name: String,
+    pub server: String,
+    pub stage: ToolCallStage,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolCallStage {
+    /// A piece of the arguments, as the model writes them.
+    Prepare { arguments_text: String },
+    Run { arguments: Map<String, Value>, manual_approval: bool },
+    Running { arguments: Map<String, Value> },
+    Called { arguments: Map<String, Value>, error: bool, outputs: Vec<String>, total_ms: u64 },
+    Rejected { arguments: Map<String, Value>, reason: RejectReason },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectReason {
+    /// The turn was stopped before the call ran to its end.
+    PromptStop,
+}
+
+/// Tokens and money, after one model call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageReport {
+    /// The last call alone; its occupancy is how full the context window is.
+    pub last: Usage,
+    /// All calls of this chat.
+    pub total: Usage,
+    /// Dollars, when the model's prices are known.
+    pub last_cost: Option<f64>,
+    pub total_cost: Option<f64>,
+    pub context_limit: Option<u64>,
+    pub output_limit: Option<u64>,
+}
+
+/// Where events go. One value per connection; what to do with a slow client is its policy.
+pub trait EventSink: Send + Sync {
+    /// Takes the event at once (`None`), or returns what must be awaited until there is room for
+    /// it. Dropping that future gives the event up and breaks nothing.
+    #[must_use]
+    fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>>;
+}

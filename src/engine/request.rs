@@ -1,0 +1,72 @@
+//! From a chat's history to one model request. Pure.
+
+use crate::base::ModelId;
+use crate::llm::{Message, ModelInfo, Part, Request, Role};
+use crate::workspace::Workspace;
+
+/// The request for the next answer. Neighbours of one role become one message, because strict
+/// servers want user and assistant to alternate and a failed turn leaves a question unanswered.
+pub(super) fn assemble(model: &ModelId, system: &str, history: &[Message], info: Option<&ModelInfo>) -> Request {
+    let mut messages: Vec<Message> = Vec::with_capacity(history.len());
+    for message in history {
+        match messages.last_mut() {
+            Some(last) if last.role == message.role => last.parts.extend(message.parts.iter().cloned()),
+            _ => messages.push(message.clone()),
+        }
+    }
+    Request {
+        model: model.clone(),
+        system: system.to_owned(),
+        messages,
+        tools: Vec::new(),
+        max_output_tokens: info.and_then(|info| info.output_limit),
+        reasoning: true,
+    }
+}
+
+/// The instructions a chat starts with. Short: they are paid for on every call.
+pub(super) fn system_prompt(agent: &str, workspace: &Workspace) -> String {
+    let mut prompt = String::from(
+        "You are the assistant inside the user's code editor. Answer in Markdown. Be direct and brief, show \
+         code where it says more than words, and say so when you do not know something.",
+    );
+    if agent == "plan" {
+        prompt.push_str(
+            "\nYou are planning: work out what should be done and in which order, and change nothing yourself.",
+        );
+    }
+    let mut roots = workspace.roots().iter().peekable();
+    if roots.peek().is_some() {
+        prompt.push_str("\nThe workspace:");
+        for root in roots {
+            prompt.push_str("\n- ");
+            prompt.push_str(&root.path.display().to_string());
+        }
+    }
+    prompt
+}
+
+/// What the model is told where an answer was broken off by the user.
+pub(super) fn stopped_answer(mut parts: Vec<Part>) -> Message {
+    parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
+    parts.push(Part::Text("\n\n[The user stopped this answer here.]".into()));
+    Message { role: Role::Assistant, parts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(role: Role, text: &str) -> Message {
+        Message { role, parts: vec![Part::Text(text.into())] }
+    }
+
+    #[test]
+    fn neighbours_of_one_role_are_joined() {
+        let history = [text(Role::User, "a"), text(Role::User, "b"), text(Role::Assistant, "c"), text(Role::User, "d")];
+        let request = assemble(&ModelId::new("p", "m"), "s", &history, None);
+        let roles: Vec<Role> = request.messages.iter().map(|m| m.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
+        assert_eq!(request.messages[0].parts.len(), 2);
+    }
+}

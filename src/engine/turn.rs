@@ -1,0 +1,470 @@
+//! One turn: ask the model, answer its tool calls, ask again, until it has nothing more to call.
+//!
+//! A turn is a task of its own with a snapshot of the history. It tells the client what happens
+//! through its [`Emitter`] and tells the chat what to keep through [`TurnEvent`]s, waiting until
+//! it is kept. What it has begun and not ended stands in [`Open`], so that the chat can close a
+//! turn that was stopped, even one that had to be aborted.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::emitter::{Emitter, Stopped};
+use super::event::{ChatEvent, RejectReason, UsageReport};
+use super::prompt::Held;
+use super::request;
+use super::title::TitleJob;
+use super::tool_call::{OpenCall, RepeatGuard};
+use crate::base::{ModelId, ToolCallId};
+use crate::config::RetryConfig;
+use crate::llm::{
+    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, StopReason, Usage,
+};
+use crate::providers::retry;
+
+/// One answer may hold so much text, reasoning and arguments; a model that goes on is cut off.
+const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// An empty or cut answer is worth fewer tries than a busy provider.
+const MAX_PREMATURE_STOPS: u32 = 3;
+
+/// Everything a turn needs; nothing in it is shared with another turn but the open state.
+pub(super) struct Turn {
+    pub(super) emitter: Emitter,
+    pub(super) provider: Arc<dyn Provider>,
+    pub(super) model: ModelId,
+    pub(super) info: Option<ModelInfo>,
+    pub(super) retry: RetryConfig,
+    pub(super) max_steps: u32,
+    pub(super) system: String,
+    pub(super) history: Vec<Message>,
+    pub(super) used_call_ids: HashSet<ToolCallId>,
+    pub(super) totals: Totals,
+    pub(super) open: OpenState,
+    pub(super) events: mpsc::Sender<TurnEvent>,
+    pub(super) connection: Option<ConnectionReport>,
+    /// A title to be made before the answer; only when the pace is deterministic.
+    pub(super) title_first: Option<TitleJob>,
+}
+
+/// What the chat must keep. `done` is answered when it is.
+pub(super) enum TurnEvent {
+    Record { message: Message, done: oneshot::Sender<()> },
+    Usage { last: Usage, cost: Option<f64>, done: oneshot::Sender<()> },
+    Title(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnEnd {
+    Finished,
+    Stopped,
+}
+
+/// Tells a waiting `chat/prompt` whether the provider answers at all, then keeps silent until
+/// that response is queued.
+pub(super) struct ConnectionReport {
+    pub(super) report: oneshot::Sender<Result<(), String>>,
+    pub(super) held: Held,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Totals {
+    pub(super) usage: Usage,
+    pub(super) cost: Option<f64>,
+}
+
+/// What a turn has begun and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    parts: Vec<Part>,
+    reason: Option<OpenReason>,
+    calls: Vec<OpenCall>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct OpenReason {
+    id: String,
+    started: Instant,
+    text: String,
+}
+
+/// Shared between a turn and its chat.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OpenState(Arc<Mutex<Open>>);
+
+impl OpenState {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is open: the events that close it, and what is worth keeping of the answer.
+    pub(super) fn close(&self) -> (Vec<ChatEvent>, Vec<Part>) {
+        let mut open = std::mem::take(&mut *self.lock());
+        let mut events = Vec::new();
+        events.extend(open.end_reason(None));
+        events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
+        (events, open.parts)
+    }
+}
+
+impl Open {
+    fn add_text(&mut self, text: &str) {
+        self.bytes += text.len();
+        match self.parts.last_mut() {
+            Some(Part::Text(last)) => last.push_str(text),
+            _ => self.parts.push(Part::Text(text.to_owned())),
+        }
+    }
+
+    fn end_reason(&mut self, replay: Option<crate::llm::Replay>) -> Option<ChatEvent> {
+        let reason = self.reason.take()?;
+        self.parts.push(Part::Reasoning { text: reason.text, replay });
+        let total_ms = u64::try_from(reason.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Some(ChatEvent::ReasonFinished { id: reason.id, total_ms })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.reason.is_none() && self.calls.is_empty()
+    }
+}
+
+/// Why asking the model gave no answer.
+enum AskError {
+    Stopped,
+    Llm(LlmError),
+    TooLong,
+}
+
+impl From<Stopped> for AskError {
+    fn from(Stopped: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+struct Answer {
+    parts: Vec<Part>,
+    calls: Vec<OpenCall>,
+    stop: StopReason,
+}
+
+impl Turn {
+    pub(super) async fn run(mut self) -> TurnEnd {
+        match self.steps().await {
+            Ok(()) => TurnEnd::Finished,
+            Err(Stopped) => TurnEnd::Stopped,
+        }
+    }
+
+    async fn steps(&mut self) -> Result<(), Stopped> {
+        if let Some(job) = self.title_first.take() {
+            let title = tokio::select! {
+                biased;
+                () = self.emitter.stop.cancelled() => return Err(Stopped),
+                title = job.run() => title,
+            };
+            if let Some(title) = title {
+                let _ = self.events.send(TurnEvent::Title(title.clone())).await;
+                self.emitter.emit(ChatEvent::Title(title)).await?;
+            }
+        }
+        if self.connection.is_none() {
+            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
+        }
+        let mut repeats = RepeatGuard::default();
+        for _ in 0..self.max_steps {
+            let answer = match self.ask().await {
+                Ok(answer) => answer,
+                Err(AskError::Stopped) => return Err(Stopped),
+                Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
+                Err(AskError::TooLong) => {
+                    return self.fail("The answer grew beyond 32 MiB and was cut off here.").await;
+                }
+            };
+            if !self.settle(answer, &mut repeats).await? {
+                return Ok(());
+            }
+        }
+        let text = format!(
+            "\n\nThis turn was ended after {} model calls. Raise `chat.maxSteps` in the configuration, or \
+             write \"continue\" to go on.",
+            self.max_steps
+        );
+        self.emitter.emit(ChatEvent::SystemText(text)).await
+    }
+
+    /// Keeps the answer and runs its tool calls. Returns whether the model wants to go on.
+    async fn settle(&mut self, answer: Answer, repeats: &mut RepeatGuard) -> Result<bool, Stopped> {
+        let Answer { mut parts, calls, stop } = answer;
+        parts.extend(calls.iter().map(|call| Part::ToolCall {
+            id: call.id.to_string(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        }));
+        self.record(Message { role: Role::Assistant, parts }).await?;
+        let notice = match stop {
+            StopReason::MaxTokens => Some("\n\nThe model reached its output limit; the answer is incomplete."),
+            StopReason::Refusal => Some("\n\nThe model or its provider declined to answer this."),
+            StopReason::EndTurn | StopReason::ToolCalls => None,
+        };
+        if let Some(notice) = notice {
+            self.emitter.emit(ChatEvent::SystemText(notice.into())).await?;
+        }
+        if calls.is_empty() {
+            return Ok(false);
+        }
+        let mut results = Vec::with_capacity(calls.len());
+        for call in &calls {
+            if repeats.saw(&call.name, &call.arguments) {
+                let text = format!("\n\nThe model keeps calling {:?} with the same arguments.", call.name);
+                self.emitter.emit(ChatEvent::SystemText(text)).await?;
+            }
+            let (events, text) = call.fail();
+            for event in events {
+                self.emitter.emit(event).await?;
+            }
+            self.open.lock().calls.retain(|open| open.id != call.id);
+            results.push(Part::ToolResult { call_id: call.id.to_string(), text, error: true });
+        }
+        self.record(Message { role: Role::User, parts: results }).await?;
+        Ok(true)
+    }
+
+    /// One answer, tried again while nothing was shown and the error is worth it.
+    async fn ask(&mut self) -> Result<Answer, AskError> {
+        let request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
+        let mut attempt = 0;
+        loop {
+            let error = match self.listen(request.clone()).await {
+                Err(AskError::Llm(error)) => error,
+                other => return other,
+            };
+            let shown = !self.open.lock().is_empty();
+            let tries_left = error.class != ErrorClass::PrematureStop || attempt < MAX_PREMATURE_STOPS;
+            let delay = retry::delay(&self.retry, attempt, error.retry_after, retry::jitter());
+            match delay {
+                Some(delay) if error.class.is_transient() && !shown && tries_left => {
+                    attempt += 1;
+                    tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
+                    let text = retry::progress_text(error.class, delay, attempt, self.retry.max_retries);
+                    self.emitter.emit(ChatEvent::Progress(text)).await?;
+                    tokio::select! {
+                        biased;
+                        () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
+                        () = tokio::time::sleep(delay) => {}
+                    }
+                }
+                _ => {
+                    self.report_connection(Err(error.user_text.clone())).await?;
+                    return Err(AskError::Llm(error));
+                }
+            }
+        }
+    }
+
+    async fn listen(&mut self, request: Request) -> Result<Answer, AskError> {
+        let mut stream = self.provider.stream(request);
+        let mut usage = None;
+        let mut generating = false;
+        let stop = loop {
+            let next = tokio::select! {
+                biased;
+                () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
+                next = stream.next() => next,
+            };
+            let delta = match next {
+                Some(Ok(delta)) => delta,
+                Some(Err(error)) => return Err(AskError::Llm(error)),
+                None => return Err(AskError::Llm(self.cut_short())),
+            };
+            match delta {
+                Delta::Started => {
+                    self.report_connection(Ok(())).await?;
+                    continue;
+                }
+                Delta::Stop(reason) => break reason,
+                Delta::Usage(now) => usage = Some(now),
+                delta => {
+                    if !generating {
+                        generating = true;
+                        self.emitter.emit(ChatEvent::Progress("Generating".into())).await?;
+                    }
+                    self.on_content(delta).await?;
+                }
+            }
+            if self.open.lock().bytes > MAX_ANSWER_BYTES {
+                return Err(AskError::TooLong);
+            }
+        };
+        drop(stream);
+        if self.open.lock().is_empty() {
+            return Err(AskError::Llm(self.empty_answer()));
+        }
+        self.finish_answer(stop, usage).await
+    }
+
+    async fn finish_answer(&mut self, stop: StopReason, usage: Option<Usage>) -> Result<Answer, AskError> {
+        let ended = self.open.lock().end_reason(None);
+        if let Some(event) = ended {
+            self.emitter.emit(event).await?;
+        }
+        if let Some(usage) = usage {
+            self.report_usage(usage).await?;
+        }
+        let mut open = self.open.lock();
+        open.bytes = 0;
+        // The calls stay open until each has its own end on the wire.
+        Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
+    }
+
+    async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
+        match delta {
+            Delta::Reasoning(text) => self.on_reasoning(text).await,
+            Delta::ReasoningEnd { replay } => {
+                let ended = self.open.lock().end_reason(replay);
+                self.emit_all(ended).await
+            }
+            Delta::Text(text) => {
+                let ended = {
+                    let mut open = self.open.lock();
+                    let ended = open.end_reason(None);
+                    open.add_text(&text);
+                    ended
+                };
+                self.emit_all(ended).await?;
+                self.emitter.emit(ChatEvent::Text(text)).await
+            }
+            Delta::ToolCallStart { index, id, name } => {
+                let call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
+                let ended = self.open.lock().end_reason(None);
+                self.emit_all(ended).await?;
+                self.emitter.emit(call.prepare(String::new())).await?;
+                // Open only once the client knows of it: it is closed for nobody else.
+                self.open.lock().calls.push(call);
+                Ok(())
+            }
+            Delta::ToolCallArguments { index, text } => {
+                let event = {
+                    let mut open = self.open.lock();
+                    open.bytes += text.len();
+                    open.calls.iter_mut().rfind(|call| call.index == index).map(|call| {
+                        call.arguments.push_str(&text);
+                        call.prepare(text)
+                    })
+                };
+                self.emit_all(event).await
+            }
+            Delta::Citation { title, url } => self.emitter.emit(ChatEvent::Citation { title, url }).await,
+            Delta::Image { media_type, base64 } => {
+                {
+                    let mut open = self.open.lock();
+                    open.bytes += base64.len();
+                    open.parts.push(Part::Image { media_type: media_type.clone(), base64: base64.clone() });
+                }
+                self.emitter.emit(ChatEvent::Image { media_type, base64 }).await
+            }
+            Delta::Started | Delta::Usage(_) | Delta::Stop(_) => Ok(()),
+        }
+    }
+
+    async fn on_reasoning(&mut self, text: String) -> Result<(), Stopped> {
+        let open_id = self.open.lock().reason.as_ref().map(|reason| reason.id.clone());
+        let id = match open_id {
+            Some(id) => id,
+            None => {
+                let id = uuid::Uuid::new_v4().to_string();
+                self.emitter.emit(ChatEvent::ReasonStarted { id: id.clone() }).await?;
+                let reason = OpenReason { id: id.clone(), started: Instant::now(), text: String::new() };
+                self.open.lock().reason = Some(reason);
+                id
+            }
+        };
+        {
+            let mut open = self.open.lock();
+            open.bytes += text.len();
+            if let Some(reason) = &mut open.reason {
+                reason.text.push_str(&text);
+            }
+        }
+        self.emitter.emit(ChatEvent::ReasonText { id, text }).await
+    }
+
+    async fn emit_all(&self, events: impl IntoIterator<Item = ChatEvent>) -> Result<(), Stopped> {
+        for event in events {
+            self.emitter.emit(event).await?;
+        }
+        Ok(())
+    }
+
+    async fn report_usage(&mut self, last: Usage) -> Result<(), Stopped> {
+        let cost = self.info.as_ref().and_then(|info| info.cost).map(|cost: Cost| cost.of(last));
+        self.totals.usage = self.totals.usage + last;
+        if let Some(cost) = cost {
+            self.totals.cost = Some(self.totals.cost.unwrap_or_default() + cost);
+        }
+        let (done, kept) = oneshot::channel();
+        self.tell(TurnEvent::Usage { last, cost, done }, kept).await?;
+        let report = UsageReport {
+            last,
+            total: self.totals.usage,
+            last_cost: cost,
+            total_cost: self.totals.cost,
+            context_limit: self.info.as_ref().and_then(|info| info.context_limit),
+            output_limit: self.info.as_ref().and_then(|info| info.output_limit),
+        };
+        self.emitter.emit(ChatEvent::Usage(report)).await
+    }
+
+    async fn record(&mut self, message: Message) -> Result<(), Stopped> {
+        self.history.push(message.clone());
+        let (done, kept) = oneshot::channel();
+        self.tell(TurnEvent::Record { message, done }, kept).await
+    }
+
+    /// Hands something to the chat and waits until it is kept. Not cut short by a stop: the chat
+    /// is there to take it, and what the model said must not be lost.
+    async fn tell(&self, event: TurnEvent, kept: oneshot::Receiver<()>) -> Result<(), Stopped> {
+        self.events.send(event).await.map_err(|_| Stopped)?;
+        kept.await.map_err(|_| Stopped)
+    }
+
+    async fn report_connection(&mut self, outcome: Result<(), String>) -> Result<(), Stopped> {
+        let Some(connection) = self.connection.take() else { return Ok(()) };
+        let connected = outcome.is_ok();
+        let _ = connection.report.send(outcome);
+        connection.held.released().await;
+        if connected {
+            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes what is open, keeps what came, and says what went wrong.
+    async fn fail(&mut self, text: &str) -> Result<(), Stopped> {
+        let (events, parts) = self.open.close();
+        self.emit_all(events).await?;
+        if !parts.is_empty() {
+            self.record(Message { role: Role::Assistant, parts }).await?;
+        }
+        self.emitter.emit(ChatEvent::SystemText(format!("\n\n{text}"))).await
+    }
+
+    fn cut_short(&self) -> LlmError {
+        self.premature("ended the answer before it was complete. Try again.")
+    }
+
+    fn empty_answer(&self) -> LlmError {
+        self.premature("sent an empty answer. Try again, or choose another model.")
+    }
+
+    fn premature(&self, what: &str) -> LlmError {
+        LlmError {
+            class: ErrorClass::PrematureStop,
+            provider: self.provider.id().to_owned(),
+            retry_after: None,
+            user_text: format!("{} {what}", self.model),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! One connection: who the client is, what it was told, and the engine that serves it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use custom_methods::config::ChatConfig;
+use custom_methods::general::WorkspaceFoldersChange;
+use custom_methods::lifecycle::{ClientCapabilities, InitializeParams};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::base::ChatId;
+use crate::config::ConfigProblem;
+use crate::engine::Engine;
+use crate::workspace::Workspace;
+
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// The params of the `initialize` that is being handled, as the client sent them.
+    offered: Mutex<Option<Value>>,
+    started: OnceLock<Started>,
+    state: Mutex<State>,
+    /// Seed 000's dialect; a client may reveal itself as late as its first prompt.
+    v0: AtomicBool,
+    prompted: AtomicBool,
+    exit: CancellationToken,
+}
+
+/// What is fixed once the client introduced itself.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) client: ClientFacts,
+    pub(super) engine: Engine,
+    pub(super) welcome_message: String,
+    pub(super) default_agent: String,
+    pub(super) problems: Vec<ConfigProblem>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ClientFacts {
+    pub(super) name: String,
+    /// A client with standard LSP capabilities owns `$/progress` and expects `window/showMessage`.
+    pub(super) is_lsp: bool,
+    pub(super) work_done_progress: bool,
+    /// Declared something that did not exist in seed 000.
+    pub(super) is_modern: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    workspace: Arc<Workspace>,
+    folders: Vec<(String, Option<String>)>,
+    last_prompted: Option<ChatId>,
+    /// What `config/updated` has told the client so far.
+    told: ChatConfig,
+}
+
+impl Session {
+    pub(super) fn offer_initialize(&self, params: Value) {
+        *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = Some(params);
+    }
+
+    pub(super) fn take_initialize(&self) -> Value {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| json!({}))
+    }
+
+    /// Fixes what the client said about itself. A second time changes nothing.
+    pub(super) fn start(&self, started: Started) {
+        let _ = self.started.set(started);
+    }
+
+    pub(super) fn started(&self) -> Option<&Started> {
+        self.started.get()
+    }
+
+    pub(super) fn initialize_result(&self) -> Value {
+        let welcome = self.started.get().map_or("", |started| started.welcome_message.as_str());
+        // Neovim insists on `capabilities`, Emacs on `chatWelcomeMessage`.
+        json!({
+            "capabilities": {},
+            "serverInfo": {"name": "eca", "version": env!("CARGO_PKG_VERSION")},
+            "chatWelcomeMessage": welcome,
+        })
+    }
+
+    pub(super) fn set_folders(&self, folders: Vec<(String, Option<String>)>) {
+        let mut state = self.state();
+        state.workspace = Arc::new(read_folders(&folders));
+        state.folders = folders;
+    }
+
+    pub(super) fn change_folders(&self, change: &WorkspaceFoldersChange) {
+        let mut folders = self.state().folders.clone();
+        folders.retain(|(uri, _)| !change.removed.iter().any(|removed| removed.uri == *uri));
+        folders.extend(change.added.iter().map(|added| (added.uri.clone(), added.name.clone())));
+        self.set_folders(folders);
+    }
+
+    pub(super) fn workspace(&self) -> Arc<Workspace> {
+        Arc::clone(&self.state().workspace)
+    }
+
+    pub(super) fn note_prompt(&self, chat: ChatId) {
+        self.prompted.store(true, Ordering::Release);
+        self.state().last_prompted = Some(chat);
+    }
+
+    pub(super) fn was_prompted(&self) -> bool {
+        self.prompted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn last_prompted(&self) -> Option<ChatId> {
+        self.state().last_prompted.clone()
+    }
+
+    pub(super) fn is_v0(&self) -> bool {
+        self.v0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn speak_v0(&self) {
+        self.v0.store(true, Ordering::Relaxed);
+    }
+
+    /// What is new in `config` for this client, and nothing when nothing is.
+    pub(super) fn config_news(&self, config: ChatConfig) -> Option<ChatConfig> {
+        let mut state = self.state();
+        let told = &mut state.told;
+        let news = ChatConfig {
+            models: news(&mut told.models, config.models),
+            behaviors: news(&mut told.behaviors, config.behaviors),
+            agents: news(&mut told.agents, config.agents),
+            select_model: news(&mut told.select_model, config.select_model),
+            select_behavior: news(&mut told.select_behavior, config.select_behavior),
+            select_agent: news(&mut told.select_agent, config.select_agent),
+            variants: news(&mut told.variants, config.variants),
+            select_variant: news(&mut told.select_variant, config.select_variant),
+            select_trust: news(&mut told.select_trust, config.select_trust),
+            welcome_message: news(&mut told.welcome_message, config.welcome_message),
+            default_model: news(&mut told.default_model, config.default_model),
+            default_agent: news(&mut told.default_agent, config.default_agent),
+            default_behavior: news(&mut told.default_behavior, config.default_behavior),
+        };
+        (news != ChatConfig::default()).then_some(news)
+    }
+
+    pub(super) fn request_exit(&self) {
+        self.exit.cancel();
+    }
+
+    pub(super) fn exit_requested(&self) -> CancellationToken {
+        self.exit.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientFacts {
+    pub(super) fn read(params: &InitializeParams) -> Self {
+        let capabilities: &ClientCapabilities = &params.capabilities;
+        let window = capabilities.window.as_ref();
+        Self {
+            name: params.client_info.as_ref().map(|info| info.name.clone()).unwrap_or_default(),
+            is_lsp: [&capabilities.text_document, &capabilities.workspace, &capabilities.window, &capabilities.general]
+                .iter()
+                .any(|group| group.is_some()),
+            work_done_progress: window
+                .and_then(|window| window.get("workDoneProgress"))
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+            is_modern: capabilities
+                .code_assistant
+                .as_ref()
+                .is_some_and(|eca| eca.editor.is_some() || eca.chat_capabilities.is_some()),
+        }
+    }
+}
+
+fn news<T: PartialEq + Clone>(told: &mut Option<T>, now: Option<T>) -> Option<T> {
+    if now.is_none() || *told == now {
+        return None;
+    }
+    told.clone_from(&now);
+    now
+}
+
+fn read_folders(folders: &[(String, Option<String>)]) -> Workspace {
+    let (workspace, warnings) = Workspace::from_folders(folders);
+    for warning in warnings {
+        tracing::warn!(%warning, "a workspace folder is not used");
+    }
+    workspace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_news_is_told() {
+        let session = Session::default();
+        let first = ChatConfig {
+            models: Some(vec!["a/b".into()]),
+            select_variant: Some(None),
+            ..ChatConfig::default()
+        };
+        assert_eq!(session.config_news(first.clone()), Some(first.clone()));
+        assert_eq!(session.config_news(first.clone()), None);
+        let more = ChatConfig { models: Some(vec!["a/b".into(), "a/c".into()]), ..first };
+        let news = session.config_news(more).unwrap();
+        assert_eq!(news.models.map(|models| models.len()), Some(2));
+        assert_eq!(news.select_variant, None);
+    }
+}

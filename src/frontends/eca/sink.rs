@@ -1,0 +1,84 @@
+//! Engine events on their way to the client: translated on the task that emits them, then queued.
+
+use std::sync::Arc;
+
+use custom_methods::general::{MessageType, ShowMessageParams};
+use custom_methods::methods::{ConfigUpdated, ShowMessage};
+use futures_util::future::BoxFuture;
+use lsp_types::notification::Notification;
+
+use super::client::{Client, notification};
+use super::session::Session;
+use super::start::config_update;
+use super::to_wire::Translator;
+use crate::engine::{Event, EventSink, NoticeLevel};
+use crate::transport::{Frame, PushError};
+
+/// An editor's sink: a slow editor makes the chat wait, nothing is dropped.
+pub(super) struct OutboxSink {
+    client: Client,
+    session: Arc<Session>,
+    translator: Translator,
+}
+
+impl OutboxSink {
+    pub(super) fn new(client: Client, session: Arc<Session>) -> Self {
+        Self { client, session, translator: Translator::default() }
+    }
+
+    fn frames(&self, event: Event) -> Vec<Frame> {
+        match event {
+            Event::Chat { chat, event } => self.translator.chat_event(&chat, event, self.session.is_v0()),
+            Event::ModelsChanged => config_update(&self.session)
+                .map(|params| notification(ConfigUpdated::METHOD, &params, None))
+                .into_iter()
+                .collect(),
+            Event::Notice { level, text } => {
+                let kind = match level {
+                    NoticeLevel::Info => MessageType::Info,
+                    NoticeLevel::Warning => MessageType::Warning,
+                    NoticeLevel::Error => MessageType::Error,
+                };
+                show_message(&self.session, kind, text)
+            }
+        }
+    }
+}
+
+impl EventSink for OutboxSink {
+    fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
+        let mut frames = self.frames(event).into_iter();
+        while let Some(frame) = frames.next() {
+            match self.client.outbox.try_push(frame) {
+                Ok(()) => {}
+                Err(PushError::Closed) => return None,
+                Err(PushError::Full(frame)) => {
+                    let outbox = self.client.outbox.clone();
+                    return Some(Box::pin(async move {
+                        for frame in std::iter::once(frame).chain(frames) {
+                            if outbox.push(frame).await.is_err() {
+                                return;
+                            }
+                        }
+                    }));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A message for the user, in the words that this client shows.
+pub(super) fn show_message(session: &Session, kind: MessageType, text: String) -> Vec<Frame> {
+    let lsp = session.started().is_some_and(|started| started.client.is_lsp).then(|| {
+        let typ = match kind {
+            MessageType::Error => lsp_types::MessageType::ERROR,
+            MessageType::Warning => lsp_types::MessageType::WARNING,
+            MessageType::Info => lsp_types::MessageType::INFO,
+        };
+        let params = lsp_types::ShowMessageParams { typ, message: text.clone() };
+        notification(lsp_types::notification::ShowMessage::METHOD, &params, None)
+    });
+    let own = notification(ShowMessage::METHOD, &ShowMessageParams { kind, message: text }, None);
+    std::iter::once(own).chain(lsp).collect()
+}

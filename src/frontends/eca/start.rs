@@ -1,0 +1,231 @@
+//! From `initialize` to the first thing a client can show: config, engine, and what goes out
+//! after `initialized`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use custom_methods::config::{ChatConfig, ConfigUpdatedParams};
+use custom_methods::general::{MessageType, ProgressParams, ProgressType};
+use custom_methods::lifecycle::InitializeParams;
+use custom_methods::methods::{ConfigUpdated, Progress, ToolServerUpdated};
+use custom_methods::tools::{EcaServerUpdatedParams, ToolServerStatus, ToolServerUpdatedParams};
+use lsp_types::request::WorkDoneProgressCreate;
+use lsp_types::{
+    NumberOrString, ProgressParamsValue, WorkDoneProgress, WorkDoneProgressBegin, WorkDoneProgressCreateParams,
+    WorkDoneProgressEnd,
+};
+use serde_json::Value;
+
+use super::client::Client;
+use super::session::{ClientFacts, Session, Started};
+use super::sink::{OutboxSink, show_message};
+use super::to_wire;
+use crate::config::load::{self, ProcessEnvironment, Sources};
+use crate::engine::{Engine, Options, Pace};
+use crate::process::parent;
+use crate::providers::{Environment, Registry};
+use crate::store::Store;
+
+/// How long a client may take to agree to a progress report.
+const PROGRESS_WAIT: Duration = Duration::from_secs(5);
+const MODELS_TASK: &str = "models";
+const MODELS_TITLE: &str = "Looking for models";
+
+const WELCOME: &str = "# Welcome to ECA\n\nAsk anything about your code.\n\n";
+
+/// What the server needs to know of its surroundings before a client introduces itself.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    pub environment: ProcessEnvironment,
+    pub config_file: Option<PathBuf>,
+}
+
+pub(super) struct Starter {
+    pub(super) surroundings: Surroundings,
+    pub(super) client: Client,
+}
+
+impl std::fmt::Debug for Starter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Starter").finish_non_exhaustive()
+    }
+}
+
+impl Starter {
+    /// Reads the configuration and builds the engine; no network, no database.
+    pub(super) fn initialize(&self, session: &Arc<Session>, params: InitializeParams) {
+        let client = ClientFacts::read(&params);
+        tracing::info!(client = client.name, lsp = client.is_lsp, "initialize");
+        let mut folders: Vec<_> =
+            params.workspace_folders.into_iter().map(|folder| (folder.uri, folder.name)).collect();
+        if folders.is_empty() {
+            folders.extend(params.root_uri.or(params.root_path).map(|uri| (uri, None)));
+        }
+        session.set_folders(folders);
+        let options = params.initialization_options.unwrap_or_default();
+        let word = |key: &str| options.get(key).and_then(Value::as_str);
+        let seed_000 = params
+            .capabilities
+            .code_assistant
+            .as_ref()
+            .is_some_and(|eca| eca.doc.is_some() || eca.edit.is_some() || eca.fix.is_some());
+        if word("ecaCompat") == Some("v0") || seed_000 {
+            session.speak_v0();
+        }
+        let pace = if word("env") == Some("test") { Pace::Deterministic } else { Pace::Normal };
+        let started = self.engine(session, client, options, pace);
+        if let Some(pid) = params.process_id {
+            watch_parent(pid, session);
+        }
+        session.start(started);
+    }
+
+    fn engine(&self, session: &Arc<Session>, client: ClientFacts, options: Value, pace: Pace) -> Started {
+        let environment = &self.surroundings.environment;
+        let loaded = load::load(Sources {
+            initialization_options: Some(options),
+            eca_config: environment.eca_config.clone(),
+            config_file: self.surroundings.config_file.clone(),
+            dirs: environment.dirs.clone(),
+            env: &|name| load::environment_variable(name),
+        });
+        let config = loaded.config;
+        let mut problems = loaded.problems;
+        let config_path = load::global_file(&environment.dirs, self.surroundings.config_file.as_deref());
+        let (registry, more) =
+            Registry::new(&config, Environment { vars: environment.vars.clone(), config_path });
+        problems.extend(more);
+        let engine = Engine::new(Options {
+            registry,
+            store: Store::at(environment.dirs.data.join("chats.db")),
+            chat: config.chat.clone(),
+            sink: Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session))),
+            pace,
+        });
+        Started {
+            client,
+            engine,
+            welcome_message: config.welcome_message.unwrap_or_else(|| WELCOME.to_owned()),
+            default_agent: config.default_agent,
+            problems,
+        }
+    }
+
+    /// The client listens from now on: tell it what it needs, then look for more models.
+    pub(super) fn initialized(&self, session: &Arc<Session>) {
+        self.client.outbox.release();
+        let client = self.client.clone();
+        let session = Arc::clone(session);
+        tokio::spawn(async move {
+            let Some(started) = session.started() else { return };
+            update_config(&client, &session).await;
+            client
+                .notify::<ToolServerUpdated>(&ToolServerUpdatedParams::from(EcaServerUpdatedParams {
+                    name: "ECA".into(),
+                    status: ToolServerStatus::Running,
+                    tools: Vec::new(),
+                }))
+                .await;
+            for problem in &started.problems {
+                tracing::warn!(%problem, "configuration");
+                let text = format!("Configuration: {problem}");
+                for frame in show_message(&session, MessageType::Warning, text) {
+                    let _ = client.outbox.push(frame).await;
+                }
+            }
+            find_models(&client, &session, started).await;
+        });
+    }
+}
+
+/// Tells the client what it can choose from, as far as that is news.
+pub(super) async fn update_config(client: &Client, session: &Session) {
+    if let Some(params) = config_update(session) {
+        client.notify::<ConfigUpdated>(&params).await;
+    }
+}
+
+pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
+    let started = session.started()?;
+    let catalog = started.engine.catalog();
+    let mut agents = catalog.agents;
+    // The default agent is the selected one; an unknown one is not offered.
+    let agent = if agents.contains(&started.default_agent) { started.default_agent.clone() } else { agents.remove(0) };
+    let agents = started.engine.catalog().agents;
+    let model = catalog.default_model.to_string();
+    // Once the user has prompted, the choice of the model is theirs.
+    let select_model = (!session.was_prompted()).then_some(model.clone());
+    let behavior = to_wire::behavior(&agent).to_owned();
+    let config = ChatConfig {
+        models: Some(catalog.models.iter().map(|info| info.id.to_string()).collect()),
+        behaviors: Some(agents.iter().map(|agent| to_wire::behavior(agent).to_owned()).collect()),
+        agents: Some(agents),
+        select_model,
+        select_behavior: Some(behavior.clone()),
+        select_agent: Some(agent.clone()),
+        variants: Some(Vec::new()),
+        select_variant: Some(None),
+        select_trust: None,
+        welcome_message: Some(started.welcome_message.clone()),
+        default_model: (!session.was_prompted()).then_some(model),
+        default_agent: Some(agent),
+        default_behavior: Some(behavior),
+    };
+    session.config_news(config).map(|chat| ConfigUpdatedParams { chat_id: None, chat: Some(chat) })
+}
+
+async fn find_models(client: &Client, session: &Session, started: &Started) {
+    let facts = &started.client;
+    if facts.is_lsp {
+        let announced = facts.work_done_progress && lsp_progress_agreed(client).await;
+        if announced {
+            lsp_progress(client, WorkDoneProgress::Begin(WorkDoneProgressBegin {
+                title: MODELS_TITLE.into(),
+                ..WorkDoneProgressBegin::default()
+            }))
+            .await;
+        }
+        started.engine.refresh_models().await;
+        if announced {
+            lsp_progress(client, WorkDoneProgress::End(WorkDoneProgressEnd { message: None })).await;
+        }
+        return;
+    }
+    if session.is_v0() {
+        return started.engine.refresh_models().await;
+    }
+    let task = |kind| ProgressParams { kind, task_id: MODELS_TASK.into(), title: MODELS_TITLE.into() };
+    client.notify::<Progress>(&task(ProgressType::Start)).await;
+    started.engine.refresh_models().await;
+    client.notify::<Progress>(&task(ProgressType::Finish)).await;
+}
+
+async fn lsp_progress_agreed(client: &Client) -> bool {
+    let params = WorkDoneProgressCreateParams { token: NumberOrString::String(MODELS_TASK.into()) };
+    match client.request::<WorkDoneProgressCreate>(&params, PROGRESS_WAIT).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::debug!(%error, "no progress is shown");
+            false
+        }
+    }
+}
+
+async fn lsp_progress(client: &Client, progress: WorkDoneProgress) {
+    let params = lsp_types::ProgressParams {
+        token: NumberOrString::String(MODELS_TASK.into()),
+        value: ProgressParamsValue::WorkDone(progress),
+    };
+    client.notify::<lsp_types::notification::Progress>(&params).await;
+}
+
+fn watch_parent(pid: i64, session: &Arc<Session>) {
+    let session = Arc::clone(session);
+    let watch = parent::watch_parent(pid);
+    tokio::spawn(async move {
+        watch.gone().await;
+        tracing::info!(pid, "the editor is gone");
+        session.request_exit();
+    });
+}
