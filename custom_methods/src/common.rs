@@ -4,7 +4,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// Parameters or a result without content. Written as `{}`, read from anything: the clients disagree on `{}`, `[]` and `null`.
+/// Parameters or a result without content. Written as `{}`, read from anything: the clients disagree on `{}`, `[]` and
+/// `null`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Empty;
 
@@ -20,7 +21,8 @@ impl<'de> Deserialize<'de> for Empty {
     }
 }
 
-/// A place in a text. Whether the first line is 0 or 1 is a matter of the message (and, for diagnostics, of the client).
+/// A place in a text. Whether the first line is 0 or 1 is a matter of the message (and, for diagnostics, of the
+/// client).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Position {
     pub line: u32,
@@ -46,11 +48,7 @@ pub struct LineSpan {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResultError {
     /// A word such as `chat_not_found`; a number is read as its digits.
-    #[serde(
-        default,
-        skip_serializing_if = "String::is_empty",
-        deserialize_with = "crate::tolerant::text_or_number"
-    )]
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "crate::tolerant::text_or_number")]
     pub code: String,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]

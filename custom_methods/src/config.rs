@@ -16,8 +16,8 @@ pub struct ConfigUpdatedParams {
     pub chat: Option<ChatConfig>,
 }
 
-/// The part about chats. The older words (`behaviors`, …) and the newer ones (`agents`, …) stand side by side, because no message tells
-/// the server which of them a client reads.
+/// The part about chats. The older words (`behaviors`, …) and the newer ones (`agents`, …) stand side by side, because
+/// no message tells the server which of them a client reads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatConfig {
@@ -37,12 +37,9 @@ pub struct ChatConfig {
     /// The selected model's variants; empty if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variants: Option<Vec<String>>,
-    /// `Some(None)` is written as `null` and means the model's default: the one selection for which `null` is not "no change".
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "present"
-    )]
+    /// `Some(None)` is written as `null` and means the model's default: the one selection for which `null` is not "no
+    /// change".
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub select_variant: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub select_trust: Option<bool>,

@@ -30,21 +30,19 @@ pub struct EditorDiagnostic {
     /// Counted from 1 by the documents and from 0 by some clients.
     pub range: Range,
     /// Some clients send a number, or LSP's object around the code.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "code"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "code")]
     pub code: Option<String>,
     pub message: String,
 }
 
 open_words! {
     /// How bad a problem is.
+    #[derive(Default)]
     pub enum DiagnosticSeverity {
         Error = "error",
         Warning = "warning",
         /// Some clients use LSP's longer word.
+        #[default]
         Info = "info" | "information",
         Hint = "hint",
     }
@@ -55,12 +53,6 @@ open_words! {
         Starting = "starting",
         NoServer = "no-server",
         Error = "error",
-    }
-}
-
-impl Default for DiagnosticSeverity {
-    fn default() -> Self {
-        Self::Info
     }
 }
 
@@ -85,11 +77,7 @@ pub struct EditorGetReferencesParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditorLocationsResult {
     pub status: EditorLocationsStatus,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_list"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
     pub locations: Option<Vec<EditorLocation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -1,4 +1,5 @@
-//! What belongs to no feature: messages to the user, start-up progress, and the two LSP notifications that ECA clients send too.
+//! What belongs to no feature: messages to the user, start-up progress, and the two LSP notifications that ECA clients
+//! send too.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +9,8 @@ use crate::tolerant::{list_or_empty, null_as_default};
 notification_markers! {
     /// Gives up a pending request. Routed by the LSP framework, hence not in the table of methods.
     CancelRequest = "$/cancelRequest"(CancelParams);
-    /// The user opened or closed directories. A method of the framework's `LanguageServer` trait, hence not in the table of methods;
-    /// the type here is for a layer that has to read what the framework's stricter type would refuse.
+    /// The user opened or closed directories. A method of the framework's `LanguageServer` trait, hence not in the
+    /// table of methods; the type here is for a layer that has to read what the framework's stricter type would refuse.
     DidChangeWorkspaceFolders = "workspace/didChangeWorkspaceFolders"(DidChangeWorkspaceFoldersParams);
 }
 

@@ -30,9 +30,6 @@ mod tests {
         assert_eq!(read("\"a-b\"").unwrap(), ChatId::from("a-b"));
         assert!(read("true").is_err());
         assert!(read("null").is_err());
-        assert_eq!(
-            serde_json::from_str::<Option<ChatId>>("null").unwrap(),
-            None
-        );
+        assert_eq!(serde_json::from_str::<Option<ChatId>>("null").unwrap(), None);
     }
 }

@@ -1,8 +1,9 @@
 //! The handshake and the farewell.
 //!
-//! These methods exist in LSP too and are routed by the LSP framework, but `lsp-types` cannot carry them: its `InitializeParams` loses
-//! `capabilities.codeAssistant` and refuses what some clients leave out, and its result has no place for the welcome message that
-//! eca-emacs cannot start without. Hence types of our own, which read what every known client sends.
+//! These methods exist in LSP too and are routed by the LSP framework, but `lsp-types` cannot carry them: its
+//! `InitializeParams` loses `capabilities.codeAssistant` and refuses what some clients leave out, and its result has no
+//! place for the welcome message that eca-emacs cannot start without. Hence types of our own, which read what every
+//! known client sends.
 
 use lsp_types::ServerCapabilities;
 use serde::{Deserialize, Serialize};
@@ -66,7 +67,8 @@ pub struct WorkspaceFolder {
     pub name: Option<String>,
 }
 
-/// What the client can do. Besides ECA's own group, the standard LSP groups are kept, because their presence tells an LSP client apart.
+/// What the client can do. Besides ECA's own group, the standard LSP groups are kept, because their presence tells an
+/// LSP client apart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClientCapabilities {
@@ -126,7 +128,8 @@ pub struct ChatCapabilities {
     pub ask_question: Option<bool>,
 }
 
-/// The server's side of the handshake. The seeds want `{}`, LSP clients insist on `capabilities`, and eca-emacs on the welcome message.
+/// The server's side of the handshake. The seeds want `{}`, LSP clients insist on `capabilities`, and eca-emacs on the
+/// welcome message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {

@@ -1,7 +1,8 @@
-//! The declarative macros behind the protocol types, in one file because they must be defined before every module that uses them.
+//! The declarative macros behind the protocol types, in one file because they must be defined before every module that
+//! uses them.
 //!
-//! They exist so that a wire word is written exactly once: the word, the Rust name and the documentation stand on one line, and both
-//! directions of the conversion follow from it.
+//! They exist so that a wire word is written exactly once: the word, the Rust name and the documentation stand on one
+//! line, and both directions of the conversion follow from it.
 
 /// Declares marker types for requests: `Name = "wire/name"(Params) -> Result;`.
 macro_rules! request_markers {
@@ -32,9 +33,12 @@ macro_rules! notification_markers {
     )* };
 }
 
-/// A set of words that only this server writes. A word outside the set is an error, which in a test client is what one wants to see.
+/// A set of words that only this server writes. A word outside the set is an error, which in a test client is what one
+/// wants to see.
 macro_rules! closed_words {
-    ($( $(#[$meta:meta])* pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )+ } )+) => { $(
+    ($( $(#[$meta:meta])* pub enum $name:ident {
+        $( $(#[$variant_meta:meta])* $variant:ident = $word:literal, )+
+    } )+) => { $(
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ::serde::Serialize, ::serde::Deserialize)]
         pub enum $name {
@@ -56,8 +60,8 @@ macro_rules! closed_words {
     )+ };
 }
 
-/// A set of words that clients write. A word outside the set is kept in `Other`, because a newer client is not a broken client.
-/// A variant may have further spellings after `|`; the first one is written.
+/// A set of words that clients write. A word outside the set is kept in `Other`, because a newer client is not a broken
+/// client. A variant may have further spellings after `|`; the first one is written.
 macro_rules! open_words {
     ($( $(#[$meta:meta])* pub enum $name:ident {
         $( $(#[$variant_meta:meta])* $variant:ident = $word:literal $(| $alias:literal)*, )+
@@ -111,9 +115,9 @@ macro_rules! open_words {
 
 /// A union whose members are told apart by one string field.
 ///
-/// `pub enum ChatContent: "content" by "type" { Text(ChatTextContent) = "text", … }`: the first literal is how error messages call the
-/// union, the second is the field that holds the word. Serde's own internally tagged enums refuse an unknown word and its untagged
-/// ones hide why a known word failed; see [`crate::tagged`] for how both are avoided.
+/// `pub enum ChatContent: "content" by "type" { Text(ChatTextContent) = "text", … }`: the first literal is how error
+/// messages call the union, the second is the field that holds the word. Serde's own internally tagged enums refuse an
+/// unknown word and its untagged ones hide why a known word failed; see [`crate::tagged`] for how both are avoided.
 macro_rules! tagged_union {
     ($( $(#[$meta:meta])* pub enum $name:ident: $label:literal by $tag:literal {
         $( $(#[$variant_meta:meta])* $variant:ident($member:ty) = $word:literal, )+
@@ -121,7 +125,7 @@ macro_rules! tagged_union {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize)]
         #[serde(tag = $tag)]
-        #[allow(clippy::large_enum_variant, reason = "built once and written once; boxing would burden every constructor")]
+        #[allow(clippy::large_enum_variant, reason = "built once, written once; a box would burden every constructor")]
         pub enum $name {
             $( $(#[$variant_meta])* #[serde(rename = $word)] $variant($member), )+
             /// A member this version does not know, exactly as it came.
@@ -157,7 +161,8 @@ macro_rules! tagged_union {
     )+ };
 }
 
-/// Identifiers: strings that must not be mixed up, read from a number as well because eca-nvim sends one as its chat id.
+/// Identifiers: strings that must not be mixed up, read from a number as well because eca-nvim sends one as its chat
+/// id.
 macro_rules! string_ids {
     ($( $(#[$meta:meta])* $name:ident; )+) => { $(
         $(#[$meta])*

@@ -20,11 +20,7 @@ pub struct McpUpdateServerParams {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_list"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
     pub args: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -41,11 +37,7 @@ pub struct McpAddServerParams {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_list"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
     pub args: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
@@ -61,11 +53,7 @@ pub struct McpAddServerParams {
     pub oauth_port: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_scope: Option<String>,
-    #[serde(
-        default,
-        skip_serializing_if = "std::ops::Not::not",
-        deserialize_with = "null_as_default"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_as_default")]
     pub disabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<McpScope>,

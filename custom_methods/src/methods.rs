@@ -1,11 +1,11 @@
 //! Every method of the protocol, listed once.
 //!
-//! A line of the table names a marker type, the method's wire name, and the types of its parameters and result. The marker implements
-//! the `Request` or `Notification` trait of `lsp-types`, so a transport can be written once for all of them. Adding a method means
-//! adding its line here and its types in the module of its area.
+//! A line of the table names a marker type, the method's wire name, and the types of its parameters and result. The
+//! marker implements the `Request` or `Notification` trait of `lsp-types`, so a transport can be written once for all
+//! of them. Adding a method means adding its line here and its types in the module of its area.
 //!
-//! The server must register what clients may call, and must not forget one. It does so through the four `for_each_…!` macros at the
-//! crate's root, which call a macro of the server's with the whole list:
+//! The server must register what clients may call, and must not forget one. It does so through the four `for_each_…!`
+//! macros at the crate's root, which call a macro of the server's with the whole list:
 //!
 //! ```
 //! use lsp_types::request::Request;
@@ -19,9 +19,10 @@
 //! assert!(names.contains(&"chat/prompt"));
 //! ```
 //!
-//! Whatever follows the callback's name arrives in square brackets before the list. The lifecycle methods, `$/cancelRequest` and
-//! `workspace/didChangeWorkspaceFolders` are not in the table, because the LSP framework already routes them and would not let them
-//! be registered twice; their types are in [`crate::lifecycle`] and [`crate::general`], and [`FRAMEWORK_METHODS`] names them.
+//! Whatever follows the callback's name arrives in square brackets before the list. The lifecycle methods,
+//! `$/cancelRequest` and `workspace/didChangeWorkspaceFolders` are not in the table, because the LSP framework already
+//! routes them and would not let them be registered twice; their types are in [`crate::lifecycle`] and
+//! [`crate::general`], and [`FRAMEWORK_METHODS`] names them.
 
 use lsp_types::notification::Notification;
 use lsp_types::request::Request;
@@ -69,9 +70,13 @@ pub enum Direction {
 /// The first token must be a dollar sign: a macro that writes macros has no other way to spell one.
 macro_rules! methods {
     ($d:tt $( $area:ident {
-        $( client_requests { $( $(#[$cr_meta:meta])* $cr:ident = $cr_method:literal ($cr_params:ty) -> $cr_result:ty; )* } )?
+        $( client_requests {
+            $( $(#[$cr_meta:meta])* $cr:ident = $cr_method:literal ($cr_params:ty) -> $cr_result:ty; )*
+        } )?
         $( client_notifications { $( $(#[$cn_meta:meta])* $cn:ident = $cn_method:literal ($cn_params:ty); )* } )?
-        $( server_requests { $( $(#[$sr_meta:meta])* $sr:ident = $sr_method:literal ($sr_params:ty) -> $sr_result:ty; )* } )?
+        $( server_requests {
+            $( $(#[$sr_meta:meta])* $sr:ident = $sr_method:literal ($sr_params:ty) -> $sr_result:ty; )*
+        } )?
         $( server_notifications { $( $(#[$sn_meta:meta])* $sn:ident = $sn_method:literal ($sn_params:ty); )* } )?
     } )*) => {
         request_markers! {
@@ -85,18 +90,10 @@ macro_rules! methods {
 
         /// Every method of the table, in its order, area by area.
         pub const METHODS: &[MethodInfo] = &[ $(
-            $( $( MethodInfo {
-                name: $cr_method, kind: MethodKind::Request, direction: Direction::ClientToServer, area: stringify!($area),
-            }, )* )?
-            $( $( MethodInfo {
-                name: $cn_method, kind: MethodKind::Notification, direction: Direction::ClientToServer, area: stringify!($area),
-            }, )* )?
-            $( $( MethodInfo {
-                name: $sr_method, kind: MethodKind::Request, direction: Direction::ServerToClient, area: stringify!($area),
-            }, )* )?
-            $( $( MethodInfo {
-                name: $sn_method, kind: MethodKind::Notification, direction: Direction::ServerToClient, area: stringify!($area),
-            }, )* )?
+            $( $( info($cr_method, MethodKind::Request, Direction::ClientToServer, stringify!($area)), )* )?
+            $( $( info($cn_method, MethodKind::Notification, Direction::ClientToServer, stringify!($area)), )* )?
+            $( $( info($sr_method, MethodKind::Request, Direction::ServerToClient, stringify!($area)), )* )?
+            $( $( info($sn_method, MethodKind::Notification, Direction::ServerToClient, stringify!($area)), )* )?
         )* ];
 
         /// Calls `$callback! { [passthrough] Type, … }` with every request that a client may send.
@@ -304,28 +301,23 @@ methods! { $
     }
 }
 
-const fn framework(name: &'static str, kind: MethodKind, area: &'static str) -> MethodInfo {
-    MethodInfo {
-        name,
-        kind,
-        direction: Direction::ClientToServer,
-        area,
-    }
-}
-
 /// The methods that the LSP framework routes; see the module's documentation.
 pub const FRAMEWORK_METHODS: &[MethodInfo] = &[
-    framework(Initialize::METHOD, MethodKind::Request, "lifecycle"),
-    framework(Initialized::METHOD, MethodKind::Notification, "lifecycle"),
-    framework(Shutdown::METHOD, MethodKind::Request, "lifecycle"),
-    framework(Exit::METHOD, MethodKind::Notification, "lifecycle"),
-    framework(CancelRequest::METHOD, MethodKind::Notification, "general"),
-    framework(
-        DidChangeWorkspaceFolders::METHOD,
-        MethodKind::Notification,
-        "general",
-    ),
+    from_client(Initialize::METHOD, MethodKind::Request, "lifecycle"),
+    from_client(Initialized::METHOD, MethodKind::Notification, "lifecycle"),
+    from_client(Shutdown::METHOD, MethodKind::Request, "lifecycle"),
+    from_client(Exit::METHOD, MethodKind::Notification, "lifecycle"),
+    from_client(CancelRequest::METHOD, MethodKind::Notification, "general"),
+    from_client(DidChangeWorkspaceFolders::METHOD, MethodKind::Notification, "general"),
 ];
+
+const fn info(name: &'static str, kind: MethodKind, direction: Direction, area: &'static str) -> MethodInfo {
+    MethodInfo { name, kind, direction, area }
+}
+
+const fn from_client(name: &'static str, kind: MethodKind, area: &'static str) -> MethodInfo {
+    info(name, kind, Direction::ClientToServer, area)
+}
 
 #[cfg(test)]
 mod tests {

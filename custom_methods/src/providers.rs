@@ -14,7 +14,8 @@ pub struct ProvidersListResult {
     pub providers: Vec<ProviderStatus>,
 }
 
-/// One provider. The settings page of the webview reads `models` and their `capabilities` unconditionally, so both are always there.
+/// One provider. The settings page of the webview reads `models` and their `capabilities` unconditionally, so both are
+/// always there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderStatus {
     pub id: String,

@@ -13,7 +13,8 @@ pub struct RewritePromptParams {
     pub prompt: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Where the text stands in the file, counted from 1. Required by the documents; without a file there is nothing to point at.
+    /// Where the text stands in the file, counted from 1. Required by the documents; without a file there is nothing to
+    /// point at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Range>,
 }

@@ -1,15 +1,13 @@
 //! What `tagged_union!` needs at run time: find the tag, then decode the member and say which field was wrong.
 //!
-//! The member is decoded from an already parsed value, so an outer path tracker (the server uses `serde_path_to_error`) sees only the
-//! place of the union. The part of the path below it is therefore put into the message here.
+//! The member is decoded from an already parsed value, so an outer path tracker (the server uses `serde_path_to_error`)
+//! sees only the place of the union. The part of the path below it is therefore put into the message here.
 
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess,
-};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess};
 use serde_json::Value;
 
 /// Reads any JSON and insists that it is an object.
@@ -18,9 +16,7 @@ pub fn object<'de, D: Deserializer<'de>>(deserializer: D, label: &str) -> Result
     if value.is_object() {
         Ok(value)
     } else {
-        Err(D::Error::custom(format_args!(
-            "{label}: expected an object, got {value}"
-        )))
+        Err(D::Error::custom(format_args!("{label}: expected an object, got {value}")))
     }
 }
 
@@ -30,21 +26,11 @@ pub fn tag_of<'value>(value: &'value Value, tag: &str) -> Option<&'value str> {
 }
 
 /// Decodes one member; a failure reads like ``context file: missing field `path` ``.
-pub fn member<T: DeserializeOwned, E: Error>(
-    value: Value,
-    label: &str,
-    word: &str,
-) -> Result<T, E> {
+pub fn member<T: DeserializeOwned, E: Error>(value: Value, label: &str, word: &str) -> Result<T, E> {
     let Value::Object(fields) = value else {
-        return Err(E::custom(format_args!(
-            "{label} {word}: expected an object"
-        )));
+        return Err(E::custom(format_args!("{label} {word}: expected an object")));
     };
-    let fields = NamedFields::<serde_json::Error> {
-        fields: fields.into_iter(),
-        current: None,
-        error: PhantomData,
-    };
+    let fields = NamedFields::<serde_json::Error> { fields: fields.into_iter(), current: None, error: PhantomData };
     T::deserialize(MapAccessDeserializer::new(fields))
         .map_err(|error| E::custom(format_args!("{label} {word}: {error}")))
 }
@@ -71,8 +57,7 @@ impl<'de, E: Error> MapAccess<'de> for NamedFields<E> {
         let Some((name, value)) = self.current.take() else {
             return Err(E::custom("a field's value was asked for before its name"));
         };
-        seed.deserialize(value)
-            .map_err(|error| E::custom(format_args!("{name}: {error}")))
+        seed.deserialize(value).map_err(|error| E::custom(format_args!("{name}: {error}")))
     }
 }
 
@@ -109,25 +94,20 @@ mod tests {
 
     #[test]
     fn a_field_of_the_wrong_kind_is_named() {
-        let error =
-            serde_json::from_value::<ChatContext>(json!({"type": "file", "path": 5})).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("context file: path: invalid type: integer `5`"),
-            "{error}"
-        );
+        let error = serde_json::from_value::<ChatContext>(json!({"type": "file", "path": 5})).unwrap_err();
+        assert!(error.to_string().starts_with("context file: path: invalid type: integer `5`"), "{error}");
     }
 
     #[test]
     fn a_broken_member_inside_a_member_is_named_all_the_way() {
-        let call = json!({"type": "toolCallRunning", "origin": "native", "id": "1", "name": "n", "server": "eca", "arguments": {},
+        let call = json!({"type": "toolCallRunning", "origin": "native", "id": "1", "name": "n", "server": "eca",
+            "arguments": {},
             "details": {"type": "fileChange", "path": "/a", "diff": "", "linesAdded": "two", "linesRemoved": 0}});
         let error = serde_json::from_value::<ChatContent>(call).unwrap_err();
         assert!(
-            error.to_string().starts_with(
-                "content toolCallRunning: details: details fileChange: linesAdded: invalid type"
-            ),
+            error
+                .to_string()
+                .starts_with("content toolCallRunning: details: details fileChange: linesAdded: invalid type"),
             "{error}"
         );
     }
@@ -135,21 +115,12 @@ mod tests {
     #[test]
     fn something_that_is_no_object_is_refused() {
         let error = serde_json::from_value::<ChatContent>(json!("text")).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "content: expected an object, got \"text\""
-        );
+        assert_eq!(error.to_string(), "content: expected an object, got \"text\"");
     }
 
     #[test]
     fn the_tag_is_written() {
-        let content = ChatContent::from(ChatTextContent {
-            text: "hi".to_owned(),
-            ..Default::default()
-        });
-        assert_eq!(
-            serde_json::to_value(content).unwrap(),
-            json!({"type": "text", "text": "hi"})
-        );
+        let content = ChatContent::from(ChatTextContent { text: "hi".to_owned(), ..Default::default() });
+        assert_eq!(serde_json::to_value(content).unwrap(), json!({"type": "text", "text": "hi"}));
     }
 }

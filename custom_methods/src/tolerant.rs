@@ -1,6 +1,7 @@
 //! Readers for the loose values that existing clients send, each named after what it makes of them.
 //!
-//! They work on the stream of values instead of on parsed JSON, so that a path tracker around them still knows where an error is.
+//! They work on the stream of values instead of on parsed JSON, so that a path tracker around them still knows where an
+//! error is.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -45,9 +46,7 @@ where
         fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
             match access.next_key::<IgnoredAny>()? {
                 None => Ok(Some(Vec::new())),
-                Some(_) => Err(A::Error::custom(
-                    "invalid type: object with fields, expected a list",
-                )),
+                Some(_) => Err(A::Error::custom("invalid type: object with fields, expected a list")),
             }
         }
 
@@ -72,7 +71,8 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A field whose `null` differs from its absence: `Some(None)` is `null`. Needs `#[serde(default)]` for the absent case.
+/// A field whose `null` differs from its absence: `Some(None)` is `null`. Needs `#[serde(default)]` for the absent
+/// case.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -131,9 +131,7 @@ where
 }
 
 /// Text, or a number written out as text.
-pub(crate) fn text_or_number<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<String, D::Error> {
+pub(crate) fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     struct TextVisitor;
 
     impl Visitor<'_> for TextVisitor {

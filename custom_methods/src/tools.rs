@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 tagged_union! {
-    /// The state of one source of tools. Clients replace what they know under the same name, so the shape is always sent whole.
+    /// The state of one source of tools. Clients replace what they know under the same name, so the shape is always
+    /// sent whole.
     pub enum ToolServerUpdatedParams: "server" by "type" {
         /// The tools built into the server.
         Native(EcaServerUpdatedParams) = "native",

@@ -1,8 +1,9 @@
 //! Every shape of the protocol, as it stands on the wire, read and written again.
 //!
-//! `fixtures/s0` and `fixtures/s2` hold one file per interface of the seed documents (001's interfaces are contained in 002's), and
-//! `fixtures/public` what the public server and its clients added; these must come back exactly as they were. `fixtures/tolerant`
-//! holds pairs of what some client sends and how it must be understood. A file that no type claims, or a claim without a file, fails.
+//! `fixtures/s0` and `fixtures/s2` hold one file per interface of the seed documents (001's interfaces are contained in
+//! 002's), and `fixtures/public` what the public server and its clients added; these must come back exactly as they
+//! were. `fixtures/tolerant` holds pairs of what some client sends and how it must be understood. A file that no type
+//! claims, or a claim without a file, fails.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -10,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use custom_methods::Empty;
 use custom_methods::chat::*;
 use custom_methods::completion::*;
 use custom_methods::config::*;
@@ -21,7 +23,6 @@ use custom_methods::mcp::*;
 use custom_methods::providers::*;
 use custom_methods::rewrite::*;
 use custom_methods::tools::*;
-use custom_methods::Empty;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,7 +30,8 @@ use serde_json::Value;
 /// Reads a value as some type of the protocol and writes it again.
 type RoundTrip = fn(Value) -> Result<Value, String>;
 
-/// `Type: "file", …;` for plain types, `union Type: …;` where the file must be a known member, `unknown Type: …;` where it must not.
+/// `Type: "file", …;` for plain types, `union Type: …;` where the file must be a known member, `unknown Type: …;` where
+/// it must not.
 macro_rules! fixtures {
     (@one $ty:ty) => { plain::<$ty> };
     (@one union $ty:ident) => {

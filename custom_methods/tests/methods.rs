@@ -5,7 +5,7 @@ use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 
 macro_rules! request_names {
-    ([$names:ident] $($method:ty,)*) => { $( $names.push(<$method as Request>::METHOD); )* };
+    ([$names:ident] $($method:ty,)*) => { $names.extend([$( <$method as Request>::METHOD ),*]) };
 }
 
 macro_rules! notification_names {

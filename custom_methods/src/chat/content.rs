@@ -1,10 +1,11 @@
-//! Content: everything a client shows of a chat arrives as one of these, in order. The tool call kinds are in the module beside this one.
+//! Content: everything a client shows of a chat arrives as one of these, in order. The tool call kinds are in the
+//! module beside this one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::chat::{
-    ChatToolCallPrepareContent, ChatToolCallRejectedContent, ChatToolCallRunContent,
-    ChatToolCallRunningContent, ChatToolCalledContent,
+    ChatToolCallPrepareContent, ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent,
+    ChatToolCalledContent,
 };
 use crate::common::LineSpan;
 use crate::ids::{ChatId, ContentId, ReasonId, ToolCallId};

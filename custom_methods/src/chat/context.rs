@@ -67,7 +67,8 @@ pub struct CodeContext {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepoMapContext {}
 
-/// Where the user's cursor is. In queries and their answers it stands for "the cursor, wherever it will be", with both fields absent.
+/// Where the user's cursor is. In queries and their answers it stands for "the cursor, wherever it will be", with both
+/// fields absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CursorContext {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -22,17 +22,9 @@ pub struct ChatPromptParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// How seed 000 calls `contexts`. Kept apart, because its use tells something about the client.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_list"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
     pub context: Option<Vec<ChatContext>>,
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "optional_list"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
     pub contexts: Option<Vec<ChatContext>>,
     /// How hard the model should think, in the model's own words.
     #[serde(skip_serializing_if = "Option::is_none")]

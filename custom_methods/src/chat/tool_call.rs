@@ -1,6 +1,7 @@
 //! The life of a tool call: prepared in pieces, run, then called or rejected; and the user's word on it.
 //!
-//! The stages repeat their common fields instead of sharing a struct: flattening would cost the field names in error messages.
+//! The stages repeat their common fields instead of sharing a struct: flattening would cost the field names in error
+//! messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
