@@ -6,9 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::record::StoredMessage;
-use super::{
-    ChatMeta, ChatSummary, ListQuery, ListSort, MessageKind, StoredChat, StoredEntry, TitleSource,
-};
+use super::{ChatMeta, ChatSummary, ListQuery, ListSort, MessageKind, StoredChat, StoredEntry, TitleSource};
 use crate::base::{ChatId, ContentId, ModelId};
 use crate::llm::Usage;
 
@@ -43,12 +41,7 @@ pub(super) fn create_or_touch_chat(connection: &Connection, meta: &ChatMeta, now
     Ok(())
 }
 
-pub(super) fn append(
-    connection: &Connection,
-    chat: &ChatId,
-    rows: &[NewRow],
-    now: i64,
-) -> rusqlite::Result<Vec<i64>> {
+pub(super) fn append(connection: &Connection, chat: &ChatId, rows: &[NewRow], now: i64) -> rusqlite::Result<Vec<i64>> {
     let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
     let end: i64 = connection
         .prepare_cached(

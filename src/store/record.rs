@@ -68,10 +68,14 @@ struct StoredReplay {
     data: Option<Value>,
 }
 
-/// Why a row that could be parsed is of no use.
+/// Why a row's body is of no use. Says nothing of what it holds, because this goes to the log.
 #[derive(Debug, thiserror::Error)]
-#[error("its format {0} has no part this version knows")]
-pub(super) struct OnlyUnknownParts(u32);
+pub(super) enum UnreadableMessage {
+    #[error("its body is no message ({category:?} error at line {line}, column {column})")]
+    NoMessage { category: serde_json::error::Category, line: usize, column: usize },
+    #[error("its format {0} has no part this version knows")]
+    OnlyUnknownParts(u32),
+}
 
 impl StoredMessage {
     pub(super) fn new(message: Message, extra: Option<Value>) -> Self {
@@ -86,12 +90,16 @@ impl StoredMessage {
         serde_json::to_string(self)
     }
 
-    pub(super) fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(text)
+    pub(super) fn from_json(text: &[u8]) -> Result<Self, UnreadableMessage> {
+        serde_json::from_slice(text).map_err(|error| UnreadableMessage::NoMessage {
+            category: error.classify(),
+            line: error.line(),
+            column: error.column(),
+        })
     }
 
     /// The engine's message and the data beside it.
-    pub(super) fn into_message(self) -> Result<(Message, Option<Value>), OnlyUnknownParts> {
+    pub(super) fn into_message(self) -> Result<(Message, Option<Value>), UnreadableMessage> {
         let role = match self.role {
             StoredRole::User => Role::User,
             StoredRole::Assistant => Role::Assistant,
@@ -99,7 +107,7 @@ impl StoredMessage {
         let had_parts = !self.parts.is_empty();
         let parts: Vec<Part> = self.parts.into_iter().filter_map(known_part).collect();
         if had_parts && parts.is_empty() {
-            return Err(OnlyUnknownParts(self.version));
+            return Err(UnreadableMessage::OnlyUnknownParts(self.version));
         }
         Ok((Message { role, parts }, self.extra))
     }
@@ -125,8 +133,7 @@ fn known_part(part: StoredPart) -> Option<Part> {
         StoredPart::Reasoning { text, replay } => Part::Reasoning {
             text,
             // Without its data a replay is worthless, the text is not.
-            replay: replay
-                .and_then(|replay| replay.data.map(|data| Replay { dialect: replay.dialect, data })),
+            replay: replay.and_then(|replay| replay.data.map(|data| Replay { dialect: replay.dialect, data })),
         },
         StoredPart::ToolCall { id, name, arguments } => Part::ToolCall { id, name, arguments },
         StoredPart::ToolResult { call_id, text, error } => Part::ToolResult { call_id, text, error },

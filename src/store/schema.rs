@@ -88,9 +88,8 @@ fn open_once(location: &Location) -> Result<Connection, StoreError> {
     check_owner(&connection, place)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sqlite)?;
     // A file system without shared memory keeps the rollback journal, which is slower but as safe.
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
-        .map_err(sqlite)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
     tracing::debug!(place, mode, "chat history opened");
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
@@ -103,8 +102,7 @@ fn check_owner(connection: &Connection, place: &str) -> Result<(), StoreError> {
     let sqlite = |error: rusqlite::Error| StoreError::from_sqlite(place, &error);
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred).map_err(sqlite)?;
     let version = version(connection).map_err(sqlite)?;
-    let application: i64 =
-        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sqlite)?;
+    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sqlite)?;
     let objects: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sqlite)?;
     transaction.finish().map_err(sqlite)?;
