@@ -1,0 +1,183 @@
+//! Opens the database file and brings its schema to the version this server knows.
+//!
+//! A migration is a step of SQL that is never edited once released; a change of the schema is a
+//! further step. `user_version` counts the steps a file has seen.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use super::error::StoreError;
+use super::thread::Location;
+
+/// How long a statement waits for a lock another server holds.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Marks our files for `file(1)` and for the check below ("ECA1").
+const APPLICATION_ID: i64 = 0x4543_4131;
+
+/// `messages.id` exists so that a full-text index can point at rows: SQLite may renumber hidden
+/// row ids. `chats.next_seq` exists so that a sequence number is not used again after a rollback.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE chats (
+        id TEXT PRIMARY KEY NOT NULL,
+        title TEXT,
+        title_source TEXT,
+        model TEXT,
+        agent TEXT,
+        workspace_key TEXT,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        next_seq INTEGER NOT NULL DEFAULT 1,
+        total_input INTEGER NOT NULL DEFAULT 0,
+        total_output INTEGER NOT NULL DEFAULT 0,
+        total_cache_read INTEGER NOT NULL DEFAULT 0,
+        total_cache_write INTEGER NOT NULL DEFAULT 0,
+        last_input INTEGER NOT NULL DEFAULT 0,
+        last_output INTEGER NOT NULL DEFAULT 0,
+        last_cache_read INTEGER NOT NULL DEFAULT 0,
+        last_cache_write INTEGER NOT NULL DEFAULT 0,
+        cost_usd REAL
+    ) STRICT;
+    CREATE INDEX chats_by_workspace ON chats (workspace_key, updated_at);
+    CREATE TABLE messages (
+        id INTEGER PRIMARY KEY,
+        chat_id TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        content_id TEXT,
+        body TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        UNIQUE (chat_id, seq)
+    ) STRICT;
+"];
+
+/// A connection ready for use. Waits for other servers that are opening the same file.
+pub(super) fn open(location: &Location) -> Result<Connection, StoreError> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match open_once(location) {
+            // Switching to the write-ahead log fails at once, without the busy timeout, when
+            // another server does the same.
+            Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn open_once(location: &Location) -> Result<Connection, StoreError> {
+    let place = location.to_string();
+    let place = place.as_str();
+    let sqlite = |error: rusqlite::Error| StoreError::from_sqlite(place, &error);
+    let connection = match location {
+        Location::Memory => Connection::open_in_memory().map_err(sqlite)?,
+        Location::File(path) => {
+            create_file(path).map_err(|error| unavailable(place, &error))?;
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            Connection::open_with_flags(path, flags).map_err(sqlite)?
+        }
+    };
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
+    // Until the file is known to be ours it must not change, not even by a checkpoint on closing.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sqlite)?;
+    check_owner(&connection, place)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sqlite)?;
+    // A file system without shared memory keeps the rollback journal, which is slower but as safe.
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
+    tracing::debug!(place, mode, "chat history opened");
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
+    migrate(&connection, place)?;
+    Ok(connection)
+}
+
+/// Refuses files of newer versions and of other programs.
+fn check_owner(connection: &Connection, place: &str) -> Result<(), StoreError> {
+    let sqlite = |error: rusqlite::Error| StoreError::from_sqlite(place, &error);
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred).map_err(sqlite)?;
+    let version = version(connection).map_err(sqlite)?;
+    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sqlite)?;
+    let objects: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(sqlite)?;
+    transaction.finish().map_err(sqlite)?;
+    let untouched = version == 0 && application == 0 && objects == 0;
+    if application != APPLICATION_ID && !untouched {
+        return Err(StoreError::NotOurs { place: place.to_owned() });
+    }
+    refuse_newer(version, place)
+}
+
+/// Each step is a transaction of its own; another server may do some of them meanwhile.
+fn migrate(connection: &Connection, place: &str) -> Result<(), StoreError> {
+    let sqlite = |error: rusqlite::Error| StoreError::from_sqlite(place, &error);
+    while version(connection).map_err(sqlite)? != known_version() {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(sqlite)?;
+        let version = version(connection).map_err(sqlite)?;
+        refuse_newer(version, place)?;
+        if let Some(step) = usize::try_from(version).ok().and_then(|index| MIGRATIONS.get(index)) {
+            connection.execute_batch(step).map_err(sqlite)?;
+            connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
+            connection.pragma_update(None, "user_version", version + 1).map_err(sqlite)?;
+        }
+        transaction.commit().map_err(sqlite)?;
+    }
+    Ok(())
+}
+
+fn refuse_newer(version: i64, place: &str) -> Result<(), StoreError> {
+    match version {
+        // No version of this program writes a negative number.
+        i64::MIN..0 => Err(StoreError::NotOurs { place: place.to_owned() }),
+        found if found > known_version() => {
+            Err(StoreError::NewerVersion { place: place.to_owned(), found, known: known_version() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+pub(super) fn known_version() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// Makes the file readable by its owner only, before SQLite writes the first byte; SQLite gives
+/// its side files the same permissions.
+fn create_file(path: &Path) -> std::io::Result<()> {
+    // Closing any descriptor of a file drops this process's POSIX locks on it. The new file's
+    // descriptor must be gone before another thread's SQLite opens the same file.
+    static CREATING: Mutex<()> = Mutex::new(());
+
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(parent)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    match options.open(path).map(drop) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn unavailable(place: &str, error: &std::io::Error) -> StoreError {
+    if error.kind() == std::io::ErrorKind::StorageFull {
+        StoreError::Full { place: place.to_owned() }
+    } else {
+        StoreError::Unavailable { place: place.to_owned(), reason: error.to_string() }
+    }
+}
