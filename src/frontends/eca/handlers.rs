@@ -1,0 +1,8 @@
+//! What each method of the protocol does, one module per area.
+
+mod chat;
+mod jobs;
+mod planned;
+mod providers;
+
+pub use planned::PLANNED;

@@ -1,0 +1,130 @@
+//! Chats: prompt, stop, delete, list.
+
+use custom_methods::chat::{
+    ChatDeleteParams, ChatListParams, ChatListResult, ChatListSortBy, ChatPromptParams, ChatPromptResult,
+    ChatPromptStatus, ChatPromptStopParams, ChatQueryCommandsParams, ChatQueryCommandsResult, ChatQueryContextParams,
+    ChatQueryContextResult, ChatQueryFilesParams, ChatQueryFilesResult, ChatSummary,
+};
+use custom_methods::methods::{
+    ChatDelete, ChatList, ChatPrompt, ChatPromptStop, ChatQueryCommands, ChatQueryContext, ChatQueryFiles,
+};
+use custom_methods::{ChatId as WireChatId, Empty};
+use tower_lsp::jsonrpc::Result;
+
+use super::super::response_slot::keep_until_queued;
+use super::super::service::{Answer, EcaServer, Take, failed};
+use super::super::{from_wire, to_wire};
+use crate::base::ChatId;
+use crate::engine::{AcceptedStatus, DeleteError};
+use crate::store::{ListQuery, ListSort};
+
+impl Answer<ChatPrompt> for EcaServer {
+    async fn answer(&self, params: ChatPromptParams) -> Result<ChatPromptResult> {
+        let started = self.started()?;
+        if params.context.is_some() && !started.client.is_modern {
+            self.session.speak_v0();
+        }
+        let v0 = self.session.is_v0();
+        let named = params.chat_id.clone();
+        let refused = |message: String| ChatPromptResult {
+            chat_id: named.clone().unwrap_or_else(|| WireChatId(String::new())),
+            model: "error".into(),
+            status: if v0 { ChatPromptStatus::ConnectionError } else { ChatPromptStatus::Error },
+            result_message: message,
+        };
+        let prompt = match from_wire::prompt(params, self.session.workspace(), v0) {
+            Ok(prompt) => prompt,
+            Err(problem) => return Ok(refused(problem.to_string())),
+        };
+        // Nothing is awaited before this: a stop that follows must find the prompt submitted.
+        let accepted = match started.engine.submit(prompt) {
+            Ok(accepted) => accepted,
+            Err(error) => return Ok(refused(error.to_string())),
+        };
+        let Ok(accepted) = accepted.await else { return Ok(refused("the server is shutting down".into())) };
+        self.session.note_prompt(accepted.chat.clone());
+        keep_until_queued(accepted.hold);
+        let status = match accepted.status {
+            AcceptedStatus::Prompting if v0 => ChatPromptStatus::Success,
+            AcceptedStatus::Prompting => ChatPromptStatus::Prompting,
+            AcceptedStatus::Error if v0 => ChatPromptStatus::ConnectionError,
+            AcceptedStatus::Error => ChatPromptStatus::Error,
+            AcceptedStatus::ConnectionError => ChatPromptStatus::ConnectionError,
+        };
+        Ok(ChatPromptResult {
+            chat_id: to_wire::wire_chat_id(&accepted.chat),
+            model: accepted.model,
+            status,
+            result_message: accepted.message,
+        })
+    }
+}
+
+impl Take<ChatPromptStop> for EcaServer {
+    fn take(&self, params: ChatPromptStopParams) {
+        if let Ok(engine) = self.engine() {
+            engine.stop(&ChatId::new(params.chat_id.0));
+        }
+    }
+}
+
+impl Answer<ChatDelete> for EcaServer {
+    async fn answer(&self, params: ChatDeleteParams) -> Result<Empty> {
+        let named = params.chat_id.map(|id| ChatId::new(id.0));
+        let Some(chat) = named.or_else(|| self.session.last_prompted()) else { return Ok(Empty) };
+        match self.engine()?.delete(&chat).await {
+            Ok(()) => Ok(Empty),
+            Err(error @ (DeleteError::Busy | DeleteError::ShuttingDown | DeleteError::Store(_))) => {
+                Err(failed(error.to_string()))
+            }
+        }
+    }
+}
+
+impl Answer<ChatList> for EcaServer {
+    async fn answer(&self, params: ChatListParams) -> Result<ChatListResult> {
+        let query = ListQuery {
+            workspace_key: Some(self.session.workspace().key()),
+            limit: params.limit.filter(|limit| *limit > 0).and_then(|limit| usize::try_from(limit).ok()),
+            sort: match params.sort_by {
+                Some(ChatListSortBy::CreatedAt) => ListSort::CreatedAt,
+                _ => ListSort::UpdatedAt,
+            },
+        };
+        let chats = self.engine()?.list(query).await.map_err(|error| failed(error.to_string()))?;
+        let summary = |(chat, status)| {
+            let chat: crate::store::ChatSummary = chat;
+            ChatSummary {
+                id: to_wire::wire_chat_id(&chat.id),
+                title: chat.title,
+                status: to_wire::status(status),
+                created_at: Some(chat.created_at),
+                updated_at: Some(chat.updated_at),
+                model: chat.model.map(|model| model.to_string()),
+                message_count: chat.message_count,
+            }
+        };
+        Ok(ChatListResult { chats: chats.into_iter().map(summary).collect() })
+    }
+}
+
+// There is no file index and there are no commands yet; clients that ask while the user types get
+// the true answer, which is nothing.
+
+impl Answer<ChatQueryContext> for EcaServer {
+    async fn answer(&self, params: ChatQueryContextParams) -> Result<ChatQueryContextResult> {
+        Ok(ChatQueryContextResult { chat_id: params.chat_id, contexts: Vec::new() })
+    }
+}
+
+impl Answer<ChatQueryFiles> for EcaServer {
+    async fn answer(&self, params: ChatQueryFilesParams) -> Result<ChatQueryFilesResult> {
+        Ok(ChatQueryFilesResult { chat_id: params.chat_id, files: Vec::new() })
+    }
+}
+
+impl Answer<ChatQueryCommands> for EcaServer {
+    async fn answer(&self, params: ChatQueryCommandsParams) -> Result<ChatQueryCommandsResult> {
+        Ok(ChatQueryCommandsResult { chat_id: params.chat_id, commands: Vec::new() })
+    }
+}

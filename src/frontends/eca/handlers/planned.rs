@@ -1,0 +1,75 @@
+//! Methods of the protocol that this version does not carry out. A request says so; a
+//! notification is logged. `docs/protocol.md` marks them, and a test keeps the two in step.
+
+use custom_methods::methods::*;
+use lsp_types::notification::Notification;
+use lsp_types::request::Request;
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+
+use super::super::service::{Answer, EcaServer, Take};
+
+macro_rules! planned {
+    (requests { $($request:ident,)* } notifications { $($notification:ident,)* }) => {
+        /// The wire names of what is planned.
+        pub const PLANNED: &[&str] = &[
+            $( <$request as Request>::METHOD, )*
+            $( <$notification as Notification>::METHOD, )*
+        ];
+
+        $(impl Answer<$request> for EcaServer {
+            async fn answer(&self, _: <$request as Request>::Params) -> Result<<$request as Request>::Result> {
+                Err(not_available(<$request as Request>::METHOD))
+            }
+        })*
+
+        $(impl Take<$notification> for EcaServer {
+            fn take(&self, _: <$notification as Notification>::Params) {
+                tracing::info!(method = <$notification as Notification>::METHOD, "not available in this version");
+            }
+        })*
+    };
+}
+
+planned! {
+    requests {
+        ChatClear,
+        ChatRollback,
+        ChatAddFlag,
+        ChatRemoveFlag,
+        ChatFork,
+        ChatUpdate,
+        ChatOpen,
+        ChatHistory,
+        CompletionInline,
+        RewritePrompt,
+        McpUpdateServer,
+        McpAddServer,
+        McpRemoveServer,
+        ProvidersLogin,
+        ProvidersLoginInput,
+        ProvidersLogout,
+    }
+    notifications {
+        ChatToolCallApprove,
+        ChatToolCallReject,
+        ChatPromptSteer,
+        ChatPromptSteerRemove,
+        ChatSelectedBehaviorChanged,
+        ChatSelectedAgentChanged,
+        ChatSelectedModelChanged,
+        McpStartServer,
+        McpStopServer,
+        McpConnectServer,
+        McpLogoutServer,
+        McpDisableServer,
+        McpEnableServer,
+    }
+}
+
+fn not_available(method: &str) -> Error {
+    Error {
+        code: ErrorCode::MethodNotFound,
+        message: format!("{method} is not available in eca {}", env!("CARGO_PKG_VERSION")).into(),
+        data: None,
+    }
+}

@@ -1,0 +1,277 @@
+//! From engine events to ECA's messages.
+//!
+//! Text and reasoning come in thousands of small pieces, so their frames are put together by hand
+//! and left open for merging; everything else goes through the typed protocol.
+
+mod v0;
+
+use std::sync::Arc;
+
+use custom_methods::chat::{
+    ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatImageContent, ChatMetadataContent,
+    ChatOpenedParams, ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent,
+    ChatRole, ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
+    ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent, ChatToolCalledContent,
+    ChatUrlContent, ChatUsageContent, ToolCallOrigin, ToolCallOutput, ToolCallRejectReason, ToolCallTextOutput,
+    UsageLimit,
+};
+use custom_methods::methods::{ChatContentReceived, ChatDeleted, ChatOpened, ChatStatusChanged};
+use custom_methods::{ContentId, ReasonId, ToolCallId};
+use lsp_types::notification::Notification;
+
+use super::client::notification;
+use crate::base::{ChatId, text};
+use crate::engine::{ChatEvent, ChatStatus, RejectReason, ToolCallEvent, ToolCallStage, UsageReport};
+use crate::transport::{Frame, TextFrame, escape_json_into};
+
+/// Some clients read no frame above 64 KiB; escaped text may grow, so it is cut well below.
+const MAX_TEXT_BYTES: usize = 16 * 1024;
+/// What a tool printed is cut for the wire; the model and the store have all of it.
+const MAX_OUTPUT_BYTES: usize = 32 * 1024;
+
+/// Translates for one connection.
+#[derive(Default)]
+pub(super) struct Translator {
+    v0: v0::Translator,
+}
+
+impl Translator {
+    pub(super) fn chat_event(&self, chat: &ChatId, event: ChatEvent, v0: bool) -> Vec<Frame> {
+        if v0 {
+            return self.v0.chat_event(chat, event);
+        }
+        match event {
+            ChatEvent::Text(text) => text_frames(chat, &text),
+            ChatEvent::ReasonText { id, text } => reason_frames(chat, &id, &text),
+            other => vec![frame(chat, other)],
+        }
+    }
+}
+
+/// The legacy word for an agent.
+pub(super) fn behavior(agent: &str) -> &str {
+    if agent == "code" { "agent" } else { agent }
+}
+
+pub(super) fn wire_chat_id(chat: &ChatId) -> custom_methods::ChatId {
+    custom_methods::ChatId::from(chat.as_str())
+}
+
+pub(super) fn status(status: ChatStatus) -> WireStatus {
+    match status {
+        ChatStatus::Idle => WireStatus::Idle,
+        ChatStatus::Running => WireStatus::Running,
+        ChatStatus::Stopping => WireStatus::Stopping,
+    }
+}
+
+fn frame(chat: &ChatId, event: ChatEvent) -> Frame {
+    let chat_id = wire_chat_id(chat);
+    let key: Option<Arc<str>> = Some(Arc::from(chat.as_str()));
+    let (role, content) = match event {
+        ChatEvent::Opened { title } => return notification(ChatOpened::METHOD, &ChatOpenedParams { chat_id, title }, key),
+        ChatEvent::Deleted => return notification(ChatDeleted::METHOD, &ChatDeletedParams { chat_id }, key),
+        ChatEvent::Status(now) => {
+            let params = ChatStatusChangedParams { chat_id, status: status(now) };
+            return notification(ChatStatusChanged::METHOD, &params, key);
+        }
+        other => content(other),
+    };
+    let params = ChatContentReceivedParams {
+        chat_id,
+        role: Some(role),
+        content,
+        parent_chat_id: None,
+        is_complete: None,
+        metadata: None,
+    };
+    notification(ChatContentReceived::METHOD, &params, key)
+}
+
+fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
+    use ChatRole::{Assistant, System, User};
+    let plain = |text: String, content_id| ChatTextContent { text, content_id, code_blocks: None }.into();
+    match event {
+        ChatEvent::UserText { text, content_id } => (User, plain(text, Some(ContentId::from(content_id.as_str())))),
+        ChatEvent::SystemText(text) => (System, plain(text, None)),
+        ChatEvent::Text(text) => (Assistant, plain(text, None)),
+        ChatEvent::Progress(text) => (System, ChatProgressContent { state: ChatProgressState::Running, text }.into()),
+        ChatEvent::Finished => {
+            (System, ChatProgressContent { state: ChatProgressState::Finished, text: String::new() }.into())
+        }
+        ChatEvent::ReasonStarted { id } => (Assistant, ChatReasonStartedContent { id: ReasonId(id) }.into()),
+        ChatEvent::ReasonText { id, text } => {
+            (Assistant, custom_methods::chat::ChatReasonTextContent { id: ReasonId(id), text }.into())
+        }
+        ChatEvent::ReasonFinished { id, total_ms } => {
+            (Assistant, ChatReasonFinishedContent { id: ReasonId(id), total_time_ms: total_ms }.into())
+        }
+        ChatEvent::Citation { title, url } => (Assistant, ChatUrlContent { title, url }.into()),
+        ChatEvent::Image { media_type, base64 } => (Assistant, ChatImageContent { media_type, base64 }.into()),
+        ChatEvent::ToolCall(call) => (Assistant, tool_call(call)),
+        ChatEvent::Usage(report) => (System, usage(&report).into()),
+        ChatEvent::Title(title) => (System, ChatMetadataContent { title }.into()),
+        // Those have notifications of their own; see `frame`.
+        ChatEvent::Opened { .. } | ChatEvent::Deleted | ChatEvent::Status(_) => (System, plain(String::new(), None)),
+    }
+}
+
+fn tool_call(call: ToolCallEvent) -> ChatContent {
+    let origin = ToolCallOrigin::Native;
+    let id = ToolCallId::from(call.id.as_str());
+    let ToolCallEvent { name, server, .. } = call;
+    let (summary, details) = (None, None);
+    match call.stage {
+        ToolCallStage::Prepare { arguments_text } => {
+            ChatToolCallPrepareContent { origin, id, name, server, arguments_text, summary, details }.into()
+        }
+        ToolCallStage::Run { arguments, manual_approval } => {
+            ChatToolCallRunContent { origin, id, name, server, arguments, manual_approval, summary, details }.into()
+        }
+        ToolCallStage::Running { arguments } => {
+            ChatToolCallRunningContent { origin, id, name, server, arguments, summary, details }.into()
+        }
+        ToolCallStage::Called { arguments, error, outputs, total_ms } => {
+            let outputs = outputs
+                .iter()
+                .map(|output| ToolCallTextOutput { text: text::prefix(output, MAX_OUTPUT_BYTES).to_owned() })
+                .map(ToolCallOutput::from)
+                .collect();
+            let total_time_ms = total_ms;
+            ChatToolCalledContent {
+                origin, id, name, server, arguments, error, outputs, total_time_ms, summary, details,
+            }
+            .into()
+        }
+        ToolCallStage::Rejected { arguments, reason } => {
+            let reason = match reason {
+                RejectReason::PromptStop => ToolCallRejectReason::UserPromptStop,
+            };
+            ChatToolCallRejectedContent { origin, id, name, server, arguments, reason, summary, details }.into()
+        }
+    }
+}
+
+fn usage(report: &UsageReport) -> ChatUsageContent {
+    let money = |dollars: f64| format!("{dollars:.2}");
+    ChatUsageContent {
+        session_tokens: report.last.occupancy(),
+        total_tokens: Some(report.total.occupancy()),
+        last_message_cost: report.last_cost.map(money),
+        session_cost: report.total_cost.map(money),
+        // Without a limit of its own, an answer may fill the whole window.
+        limit: report
+            .context_limit
+            .map(|context| UsageLimit { context, output: report.output_limit.unwrap_or(context) }),
+        auto_compact_percentage: None,
+        context_breakdown: None,
+    }
+}
+
+fn text_frames(chat: &ChatId, text: &str) -> Vec<Frame> {
+    mergeable(chat, r#""type":"text","text":""#, r#""}}}"#, text)
+}
+
+fn reason_frames(chat: &ChatId, id: &str, text: &str) -> Vec<Frame> {
+    let mut fields = String::from(r#""type":"reasonText","id":""#);
+    escape_json_into(id, &mut fields);
+    fields.push_str(r#"","text":""#);
+    mergeable(chat, &fields, r#""}}}"#, text)
+}
+
+/// Frames whose text may grow while they wait. `fields` ends inside the text's quotes and `tail`
+/// closes them.
+fn mergeable(chat: &ChatId, fields: &str, tail: &'static str, text: &str) -> Vec<Frame> {
+    let mut head = String::with_capacity(160);
+    head.push_str(r#"{"jsonrpc":"2.0","method":"chat/contentReceived","params":{"chatId":""#);
+    escape_json_into(chat.as_str(), &mut head);
+    head.push_str(r#"","role":"assistant","content":{"#);
+    head.push_str(fields);
+    let key: Arc<str> = Arc::from(chat.as_str());
+    let mut frames = Vec::with_capacity(1);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let piece = text::prefix(rest, MAX_TEXT_BYTES);
+        rest = &rest[piece.len()..];
+        let mut escaped = String::with_capacity(piece.len() + 8);
+        escape_json_into(piece, &mut escaped);
+        frames.push(Frame::Text(TextFrame { key: Arc::clone(&key), head: head.clone(), text: escaped, tail }));
+    }
+    frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::Usage;
+    use serde_json::{Value, json};
+
+    fn wire(event: ChatEvent) -> Vec<Value> {
+        Translator::default()
+            .chat_event(&ChatId::new("c\"1"), event, false)
+            .iter()
+            .map(|frame| serde_json::from_slice(&frame.body()).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn hand_made_text_is_what_the_types_would_write() {
+        let awkward = "a \"quoted\" \\ line\nwith \u{7} and ü";
+        let typed: Value = {
+            let Frame::Plain { body, .. } = frame(&ChatId::new("c\"1"), ChatEvent::Text(awkward.into())) else {
+                panic!("a plain frame")
+            };
+            serde_json::from_slice(&body).unwrap()
+        };
+        assert_eq!(wire(ChatEvent::Text(awkward.into())), [typed]);
+    }
+
+    #[test]
+    fn hand_made_reasoning_is_what_the_types_would_write() {
+        let event = ChatEvent::ReasonText { id: "r".into(), text: "hm".into() };
+        let Frame::Plain { body, .. } = frame(&ChatId::new("c\"1"), event.clone()) else { panic!("a plain frame") };
+        assert_eq!(wire(event), [serde_json::from_slice::<Value>(&body).unwrap()]);
+    }
+
+    #[test]
+    fn long_text_is_cut_into_frames_that_every_client_reads() {
+        let long = "\u{1}é".repeat(40_000);
+        let frames = Translator::default().chat_event(&ChatId::new("c"), ChatEvent::Text(long.clone()), false);
+        assert!(frames.len() > 1);
+        assert!(frames.iter().all(|frame| frame.body().len() < 64 * 1024));
+        let joined: String = frames
+            .iter()
+            .map(|frame| serde_json::from_slice::<Value>(&frame.body()).unwrap())
+            .map(|value| value["params"]["content"]["text"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(joined, long);
+    }
+
+    #[test]
+    fn finished_has_an_empty_text() {
+        let [message] = &wire(ChatEvent::Finished)[..] else { panic!("one message") };
+        assert_eq!(
+            message["params"],
+            json!({"chatId": "c\"1", "role": "system", "content": {"type": "progress", "state": "finished", "text": ""}})
+        );
+    }
+
+    #[test]
+    fn usage_tells_occupancy_and_total_apart() {
+        let last = Usage { input: 10, output: 5, cache_read: 2, cache_write: 1 };
+        let report = UsageReport {
+            last,
+            total: last + last,
+            last_cost: Some(0.014),
+            total_cost: Some(1.5),
+            context_limit: Some(1000),
+            output_limit: None,
+        };
+        let [message] = &wire(ChatEvent::Usage(report))[..] else { panic!("one message") };
+        assert_eq!(
+            message["params"]["content"],
+            json!({"type": "usage", "sessionTokens": 18, "totalTokens": 36, "lastMessageCost": "0.01",
+                   "sessionCost": "1.50", "limit": {"context": 1000, "output": 1000}})
+        );
+    }
+}
