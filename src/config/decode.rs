@@ -43,12 +43,7 @@ impl<'a> Decoder<'a> {
         });
         self.optional_text(values, "welcomeMessage", &mut config.welcome_message, Blank::IsText);
         self.flag(values, "localDiscovery", &mut config.local_discovery, defaults.local_discovery);
-        self.seconds(
-            values,
-            "streamIdleTimeoutSeconds",
-            &mut config.stream_idle_timeout,
-            defaults.stream_idle_timeout,
-        );
+        self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);
         self.object(values, "providers", |decoder, providers| {
             for (id, _) in providers {
@@ -174,13 +169,7 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    fn optional_text(
-        &mut self,
-        map: &'a Map<String, Value>,
-        key: &str,
-        target: &mut Option<String>,
-        blank: Blank,
-    ) {
+    fn optional_text(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut Option<String>, blank: Blank) {
         let decode = |found: Option<&Value>| match found {
             None => Ok(None),
             Some(Value::String(text)) if blank == Blank::IsNone && text.trim().is_empty() => Ok(None),
@@ -269,7 +258,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Calls `inside` with the object under `key`, if there is one.
-    fn object(&mut self, map: &'a Map<String, Value>, key: &str, inside: impl FnOnce(&mut Self, &'a Map<String, Value>)) {
+    fn object(
+        &mut self,
+        map: &'a Map<String, Value>,
+        key: &str,
+        inside: impl FnOnce(&mut Self, &'a Map<String, Value>),
+    ) {
         if let Some((written, _)) = self.find(map, key) {
             self.exact_object(map, written, inside);
         }

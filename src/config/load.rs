@@ -57,7 +57,8 @@ pub fn load(sources: Sources<'_>) -> Loaded {
     let mut problems = Vec::new();
     let mut pure = false;
     if let Some(options) = sources.initialization_options.clone() {
-        pure = ["pureConfig", "pure-config", "pure_config"].iter().any(|key| options.get(key) == Some(&Value::Bool(true)));
+        pure =
+            ["pureConfig", "pure-config", "pure_config"].iter().any(|key| options.get(key) == Some(&Value::Bool(true)));
         match Document::from_value(OPTIONS_SOURCE, options) {
             Ok(document) => decode::apply(&mut config, &document, true, &mut problems),
             Err(problem) => problems.push(problem),
