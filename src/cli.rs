@@ -172,13 +172,15 @@ fn parse_server(args: &[OsString], command: Option<usize>) -> Result<Cli, CliExi
         } else if SERVER_SWITCHES.contains(&&*text) {
             known.push(arg.clone());
         } else if FLAGS_WITH_VALUE[..3].contains(&name) {
-            known.push(arg.clone());
+            let mut flag = arg.clone();
             // Without a value the parser complains; it must not swallow the next flag.
             if name == text
                 && let Some(value) = rest.next_if(|next| !next.as_encoded_bytes().starts_with(b"--"))
             {
-                known.push(value.clone());
+                flag.push("=");
+                flag.push(value);
             }
+            known.push(flag);
         }
     }
     parse_strictly(known, 1)

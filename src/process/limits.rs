@@ -54,7 +54,8 @@ fn raised(limit: FileLimit, wanted: u64) -> Option<u64> {
     limit.soft.is_some_and(|soft| soft < target).then_some(target)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -32,7 +32,7 @@ enum Kind {
     #[cfg(unix)]
     AlreadyGone,
     /// A descriptor that becomes readable when the process ends.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(target_os = "linux")]
     Descriptor(std::os::fd::OwnedFd, Pid),
     #[cfg(unix)]
     Polled(Pid),
@@ -69,7 +69,7 @@ impl ParentWatch {
             Kind::Never => std::future::pending().await,
             #[cfg(unix)]
             Kind::AlreadyGone => {}
-            #[cfg(any(target_os = "linux", target_os = "android"))]
+            #[cfg(target_os = "linux")]
             Kind::Descriptor(descriptor, pid) => match readable_when_ended(descriptor) {
                 Ok(descriptor) if descriptor.readable().await.is_ok() => {}
                 _ => poll_until_gone(pid, POLL_INTERVAL).await,
@@ -91,7 +91,7 @@ fn kind_for(pid: i64, orphan: bool) -> Kind {
     if !is_visible(pid) {
         return if orphan { Kind::AlreadyGone } else { Kind::Never };
     }
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(target_os = "linux")]
     if let Ok(descriptor) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
         return Kind::Descriptor(descriptor, pid);
     }
@@ -113,7 +113,7 @@ fn is_visible(pid: Pid) -> bool {
 
 /// The call is deprecated because it trusts any type to keep its descriptor open, and its
 /// replacement is `unsafe` for the same reason; an `OwnedFd` is the type that can be trusted.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(target_os = "linux")]
 #[allow(deprecated)]
 fn readable_when_ended(
     descriptor: std::os::fd::OwnedFd,
@@ -128,7 +128,8 @@ async fn poll_until_gone(pid: Pid, interval: Duration) {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::process::{Child, Command, Stdio};

@@ -22,7 +22,8 @@ pub async fn terminate() {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use rustix::process::{Signal, getpid, kill_process};
