@@ -1,1 +1,341 @@
-//! (contract placeholder)
+//! The command line: what each editor may pass, and what a person may type.
+//!
+//! `server` is started by plugins of many versions, so it takes the flags it knows wherever they
+//! stand and ignores everything else. `chat` is typed by a person, whose slips are reported.
+//! Parsing is pure; [`parse_process_arguments`] is the one place that reads the real ones.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::logging::LogLevel;
+
+const EXAMPLES: &str = "\
+Examples:
+  eca server                                start the server for an editor, on stdin and stdout
+  eca server --log-level debug --verbose    the same, with every message logged on stderr
+  eca chat \"explain this error\"             ask one question and print the answer
+  eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines";
+
+/// Flags of the commands that are followed by a value.
+const FLAGS_WITH_VALUE: [&str; 5] = ["--log-level", "--config-file", "--log-file", "--model", "--agent"];
+
+/// Flags of `server` that stand alone.
+const SERVER_SWITCHES: [&str; 2] = ["--verbose", "--stdio"];
+
+/// What the user asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Cli {
+    /// Serve an editor over stdin and stdout
+    Server(ServerArgs),
+    /// Chat in the terminal
+    Chat(ChatArgs),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(args_override_self = true)]
+pub struct ServerArgs {
+    /// How much is logged on stderr: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log_level)]
+    pub log_level: LogLevel,
+    /// Log every message to and from the editor
+    #[arg(long)]
+    pub verbose: bool,
+    /// Read this file instead of the global configuration
+    #[arg(long, value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
+    /// Speak on stdin and stdout; this is always so
+    #[arg(long)]
+    pub stdio: bool,
+    /// Also append the log to this file
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(args_override_self = true)]
+pub struct ChatArgs {
+    /// What to ask; without it, the conversation is interactive
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+    /// The model, as provider/model
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Read this file instead of the global configuration
+    #[arg(long, value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
+    /// Print events as JSON lines
+    #[arg(long)]
+    pub json: bool,
+    /// The agent, such as code or plan
+    #[arg(long, value_name = "AGENT")]
+    pub agent: Option<String>,
+    /// How much is logged on stderr: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", value_parser = log_level)]
+    pub log_level: Option<LogLevel>,
+}
+
+/// The program ends here: with a text that was asked for, or with a complaint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CliExit {
+    pub code: i32,
+    /// Ends with a line break.
+    pub text: String,
+    /// Otherwise it belongs on stderr.
+    pub to_stdout: bool,
+}
+
+/// Parses the arguments of this process.
+pub fn parse_process_arguments() -> Result<Cli, CliExit> {
+    parse(std::env::args_os())
+}
+
+/// Parses `args`, of which the first is the program's name.
+pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
+    let args: Vec<OsString> = args.skip(1).collect();
+    match find_command(&args) {
+        Found::Server(at) => parse_server(&args, at),
+        Found::Chat(at) => parse_chat(args, at),
+        Found::Help => Err(CliExit { code: 0, text: help(), to_stdout: true }),
+        Found::Version => Err(version()),
+        Found::Nothing => Err(CliExit { code: 1, text: help(), to_stdout: false }),
+        Found::Unknown(name) => {
+            let text = format!("eca: unknown command '{name}'\n\n{}", help());
+            Err(CliExit { code: 1, text, to_stdout: false })
+        }
+    }
+}
+
+#[derive(Parser)]
+#[command(name = "eca", about = "AI-assistant server for editors, with any LLM", after_help = EXAMPLES)]
+#[command(disable_help_subcommand = true, version)]
+struct Root {
+    #[command(subcommand)]
+    command: Cli,
+}
+
+enum Found {
+    /// The position of the word, unless the command was only implied.
+    Server(Option<usize>),
+    Chat(usize),
+    Help,
+    Version,
+    Nothing,
+    Unknown(String),
+}
+
+/// Finds the command among flags that may stand before it.
+fn find_command(args: &[OsString]) -> Found {
+    let mut stdio = false;
+    let mut unknown = None;
+    let mut may_be_value = false;
+    let mut skip = false;
+    for (at, arg) in args.iter().enumerate() {
+        if std::mem::take(&mut skip) {
+            continue;
+        }
+        let after_unknown_flag = std::mem::take(&mut may_be_value);
+        match arg.to_string_lossy().as_ref() {
+            "server" => return Found::Server(Some(at)),
+            "chat" => return Found::Chat(at),
+            "--help" | "-h" | "help" => return Found::Help,
+            "--version" | "-V" => return Found::Version,
+            "--stdio" => stdio = true,
+            "--verbose" | "--json" => {}
+            flag if FLAGS_WITH_VALUE.contains(&flag) => skip = true,
+            flag if flag.starts_with('-') => may_be_value = !flag.contains('='),
+            // It may belong to a flag of a newer plugin.
+            _ if after_unknown_flag => {}
+            word => {
+                unknown.get_or_insert_with(|| word.to_owned());
+            }
+        }
+    }
+    match unknown {
+        Some(word) => Found::Unknown(word),
+        None if stdio => Found::Server(None),
+        None => Found::Nothing,
+    }
+}
+
+fn parse_server(args: &[OsString], command: Option<usize>) -> Result<Cli, CliExit> {
+    let mut known: Vec<OsString> = vec!["eca".into(), "server".into()];
+    let mut rest = args.iter().enumerate().filter(|(at, _)| Some(*at) != command).map(|(_, arg)| arg).peekable();
+    while let Some(arg) = rest.next() {
+        let text = arg.to_string_lossy();
+        let name = text.split('=').next().unwrap_or_default();
+        if matches!(&*text, "--help" | "-h") {
+            known.push(arg.clone());
+        } else if matches!(&*text, "--version" | "-V") {
+            return Err(version());
+        } else if SERVER_SWITCHES.contains(&&*text) {
+            known.push(arg.clone());
+        } else if FLAGS_WITH_VALUE[..3].contains(&name) {
+            let mut flag = arg.clone();
+            // Without a value the parser complains; it must not swallow the next flag.
+            if name == text
+                && let Some(value) = rest.next_if(|next| !next.as_encoded_bytes().starts_with(b"--"))
+            {
+                flag.push("=");
+                flag.push(value);
+            }
+            known.push(flag);
+        }
+    }
+    parse_strictly(known, 1)
+}
+
+fn parse_chat(mut args: Vec<OsString>, command: usize) -> Result<Cli, CliExit> {
+    args.remove(command);
+    let program: [OsString; 2] = [OsStr::new("eca").into(), OsStr::new("chat").into()];
+    parse_strictly(program.into_iter().chain(args).collect(), 2)
+}
+
+fn parse_strictly(args: Vec<OsString>, usage_code: i32) -> Result<Cli, CliExit> {
+    Root::try_parse_from(args).map(|root| root.command).map_err(|error| {
+        let to_stdout = !error.use_stderr();
+        CliExit { code: if to_stdout { 0 } else { usage_code }, text: error.render().to_string(), to_stdout }
+    })
+}
+
+fn help() -> String {
+    Root::command().render_help().to_string()
+}
+
+fn version() -> CliExit {
+    CliExit { code: 0, text: format!("eca {}\n", env!("CARGO_PKG_VERSION")), to_stdout: true }
+}
+
+fn log_level(name: &str) -> Result<LogLevel, crate::logging::UnknownLogLevel> {
+    name.parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Result<Cli, CliExit> {
+        parse(std::iter::once("eca").chain(line.iter().copied()).map(OsString::from))
+    }
+
+    fn server(level: LogLevel, verbose: bool, config: Option<&str>, log: Option<&str>) -> ServerArgs {
+        ServerArgs {
+            log_level: level,
+            verbose,
+            config_file: config.map(PathBuf::from),
+            stdio: false,
+            log_file: log.map(PathBuf::from),
+        }
+    }
+
+    #[test]
+    fn server_takes_what_it_knows_and_ignores_the_rest() {
+        use LogLevel::{Debug, Info, Warn};
+        let plain = server(Info, false, None, None);
+        let stdio = ServerArgs { stdio: true, ..plain.clone() };
+        for (line, expected) in [
+            (&["server"][..], plain.clone()),
+            (&["server", "--stdio"], stdio.clone()),
+            (&["--stdio"], stdio.clone()),
+            (&["--stdio", "--log-level", "warn"], ServerArgs { log_level: Warn, ..stdio.clone() }),
+            (&["--unknown", "--stdio"], stdio),
+            (&["server", "--log-level", "debug", "--verbose"], server(Debug, true, None, None)),
+            (&["server", "--log-level=WARN", "--config-file=/a b.json"], server(Warn, false, Some("/a b.json"), None)),
+            (&["--log-level", "debug", "server"], server(Debug, false, None, None)),
+            (&["--config-file", "server", "server"], server(Info, false, Some("server"), None)),
+            (&["server", "--config-file", "-odd", "--log-file", "l"], server(Info, false, Some("-odd"), Some("l"))),
+            (&["server", "--log-level", "warn", "--log-level", "debug"], server(Debug, false, None, None)),
+            (&["--foo", "server", "--bar", "baz", "-x", "--qux=1", "word", "--"], plain.clone()),
+            (&["--foo", "value", "--foo=bar", "server", "--model", "m"], plain.clone()),
+            (&["server", "--verbosely", "--log-level-x", "debug"], plain.clone()),
+            (&["server", "chat", "server", "é"], plain),
+            (&["server", "--", "--verbose"], server(Info, true, None, None)),
+        ] {
+            assert_eq!(parsed(line), Ok(Cli::Server(expected)), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn chat_is_strict() {
+        let chat = |prompt: &[&str]| ChatArgs {
+            prompt: prompt.iter().map(|p| (*p).to_owned()).collect(),
+            ..ChatArgs::default()
+        };
+        let model = |args: ChatArgs| ChatArgs { model: Some("a/b".to_owned()), ..args };
+        for (line, expected) in [
+            (&["chat"][..], chat(&[])),
+            (&["chat", "explain", "server", "chat"], chat(&["explain", "server", "chat"])),
+            (&["chat", "--model", "a/b", "hi"], model(chat(&["hi"]))),
+            (&["chat", "hi", "--model=a/b"], model(chat(&["hi"]))),
+            (&["--model", "a/b", "chat", "hi"], model(chat(&["hi"]))),
+            (&["chat", "--json", "--", "-x", "--json"], ChatArgs { json: true, ..chat(&["-x", "--json"]) }),
+            (
+                &["chat", "--agent", "plan", "--config-file", "f", "--log-level", "debug"],
+                ChatArgs {
+                    agent: Some("plan".to_owned()),
+                    config_file: Some(PathBuf::from("f")),
+                    log_level: Some(LogLevel::Debug),
+                    ..chat(&[])
+                },
+            ),
+        ] {
+            assert_eq!(parsed(line), Ok(Cli::Chat(expected)), "{line:?}");
+        }
+        for line in
+            [&["chat", "--unknown"][..], &["chat", "--model"], &["chat", "--log-level", "loud"], &["--x", "chat"]]
+        {
+            let exit = parsed(line).unwrap_err();
+            assert_eq!((exit.code, exit.to_stdout), (2, false), "{line:?}: {}", exit.text);
+        }
+    }
+
+    #[test]
+    fn exits() {
+        let help_text = "Usage: eca";
+        let version_text = format!("eca {}\n", env!("CARGO_PKG_VERSION"));
+        for (line, code, to_stdout, contains) in [
+            (&[][..], 1, false, help_text),
+            (&["--verbose"], 1, false, help_text),
+            (&["serve"], 1, false, help_text),
+            (&["serve"], 1, false, "unknown command 'serve'"),
+            (&["frobnicate", "--stdio"], 1, false, help_text),
+            (&["--help"], 0, true, "Examples:"),
+            (&["-h"], 0, true, "eca server --log-level debug"),
+            (&["help"], 0, true, help_text),
+            (&["server", "--help"], 0, true, "--log-file"),
+            (&["chat", "--help"], 0, true, "--model"),
+            (&["--version"], 0, true, &version_text),
+            (&["-V"], 0, true, &version_text),
+            (&["server", "--version"], 0, true, &version_text),
+            (&["server", "--log-level", "loud"], 1, false, "error, warn, info, debug"),
+            (&["server", "--log-level=trace"], 1, false, "trace"),
+            (&["server", "--log-level"], 1, false, "--log-level"),
+            (&["server", "--log-level", "--verbose"], 1, false, "--log-level"),
+            (&["--log-level", "loud", "server"], 1, false, "loud"),
+        ] {
+            let exit = parsed(line).unwrap_err();
+            assert_eq!((exit.code, exit.to_stdout), (code, to_stdout), "{line:?}: {}", exit.text);
+            assert!(exit.text.contains(contains), "{line:?}: {}", exit.text);
+            assert!(exit.text.ends_with('\n') && !exit.text.contains('\u{1b}'), "{line:?}");
+        }
+        assert_eq!(parsed(&["--version"]).unwrap_err().text, version_text);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn arguments_need_not_be_unicode() {
+        use std::os::unix::ffi::OsStringExt;
+        let odd = OsString::from_vec(vec![b'/', 0xff]);
+        let args = [OsString::from("eca"), "server".into(), "--config-file".into(), odd.clone(), odd.clone()];
+        let Ok(Cli::Server(server)) = parse(args.into_iter()) else { panic!("must parse") };
+        assert_eq!(server.config_file, Some(PathBuf::from(odd.clone())));
+        let exit = parse([OsString::from("eca"), "chat".into(), odd].into_iter()).unwrap_err();
+        assert_eq!(exit.code, 2);
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Root::command().debug_assert();
+    }
+}

@@ -3,6 +3,8 @@
 //! [`load`] reads the files; everything else only sees a [`Config`]. Keys we do not know are
 //! ignored, a key with a wrong value is reported and its default stays.
 
+mod decode;
+mod document;
 pub mod interpolate;
 pub mod load;
 
@@ -36,7 +38,7 @@ pub struct ChatConfig {
 }
 
 /// One entry of `providers`.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProviderConfig {
     /// The wire dialect: `openai-chat`, `openai-responses`, `anthropic`, …; `None` when absent.
     pub api: Option<String>,
@@ -46,7 +48,7 @@ pub struct ProviderConfig {
     pub think_tag_start: Option<String>,
     pub think_tag_end: Option<String>,
     pub extra_headers: BTreeMap<String, String>,
-    /// Whether the provider's own list of models is asked for.
+    /// Whether the provider's own list of models is asked for; only an explicit `false` says no.
     pub fetch_models: bool,
     pub retry: RetryConfig,
     pub models: BTreeMap<String, ModelConfig>,
@@ -137,6 +139,23 @@ impl Default for Config {
             local_discovery: true,
             stream_idle_timeout: Duration::from_secs(120),
             connect_timeout: Duration::from_secs(15),
+        }
+    }
+}
+
+impl Default for ProviderConfig {
+    fn default() -> Self {
+        Self {
+            api: None,
+            url: None,
+            key: None,
+            completion_url_relative_path: None,
+            think_tag_start: None,
+            think_tag_end: None,
+            extra_headers: BTreeMap::new(),
+            fetch_models: true,
+            retry: RetryConfig::default(),
+            models: BTreeMap::new(),
         }
     }
 }
