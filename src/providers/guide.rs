@@ -245,8 +245,7 @@ fn play(steps: Vec<Step>, input: u64, pause: Duration) -> DeltaStream {
         deltas.push_back(Ok(Delta::Usage(Usage { input, output, ..Usage::default() })));
         deltas.push_back(Ok(Delta::Stop(if calls > 0 { StopReason::ToolCalls } else { StopReason::EndTurn })));
     }
-    let whole = pause.as_millis() * deltas.len() as u128;
-    let pause_every = usize::try_from(whole.div_ceil(LONGEST_SHOW.as_millis())).unwrap_or(usize::MAX).max(1);
+    let pause_every = pieces_per_pause(pause, deltas.len());
     stream::unfold((deltas, 0_usize), move |(mut deltas, sent)| async move {
         let next = deltas.pop_front()?;
         if sent > 0 && sent % pause_every == 0 && !pause.is_zero() {
@@ -255,6 +254,13 @@ fn play(steps: Vec<Step>, input: u64, pause: Duration) -> DeltaStream {
         Some((next, (deltas, sent + 1)))
     })
     .boxed()
+}
+
+/// How many pieces go out between two pauses, so that all pauses together stay bounded.
+fn pieces_per_pause(pause: Duration, pieces: usize) -> usize {
+    // The timer does not sleep for less than a millisecond.
+    let whole = pause.as_millis().max(1) * pieces as u128;
+    usize::try_from(whole.div_ceil(LONGEST_SHOW.as_millis())).unwrap_or(usize::MAX).max(1)
 }
 
 /// Words with the white space after them; put together they are the text.

@@ -5,6 +5,9 @@
 //! always see one whole snapshot. The offline guide is a provider like any other: it is listed
 //! last and is the default only while nothing else exists.
 
+mod build;
+mod similar;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -82,7 +85,7 @@ impl Registry {
         let mut problems = Vec::new();
         let mut entries = BTreeMap::new();
         for (id, provider) in &config.providers {
-            match configured_entry(id, provider, &environment, &wiring) {
+            match build::configured_entry(id, provider, &environment, &wiring) {
                 Ok(entry) => drop(entries.insert(id.clone(), entry)),
                 Err(message) => problems.push(ConfigProblem {
                     source: "configuration".to_owned(),
@@ -93,7 +96,7 @@ impl Registry {
         }
         // A provider that is configured, even wrongly, is the user's business and not looked for.
         let local_servers = match config.local_discovery {
-            true => unconfigured_servers(&wiring, config, &environment),
+            true => build::unconfigured_servers(&wiring, config, &environment),
             false => Vec::new(),
         };
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
@@ -169,7 +172,7 @@ impl Registry {
             (entry.upstream.id().to_owned(), discovery::list(&*entry.upstream, inner.wiring.list_patience).await)
         });
         let probes = inner.local_servers.iter().map(|server| async {
-            let entry = local_entry(server, &inner.environment, &inner.wiring);
+            let entry = build::local_entry(server, &inner.environment, &inner.wiring);
             let listing = discovery::list(&*entry.upstream, inner.wiring.probe_patience).await;
             (server.id.clone(), entry, listing)
         });
@@ -252,8 +255,6 @@ impl std::fmt::Debug for Wiring {
     }
 }
 
-/// The dialects that exist so far.
-const DIALECTS: [&str; 1] = ["openai-chat"];
 const MAX_CLOSE_MATCHES: usize = 3;
 const MAX_SHOWN_NAME: usize = 80;
 
@@ -293,7 +294,7 @@ impl Inner {
         let view = |(id, entry): (&String, &Entry)| ProviderView {
             id: id.clone(),
             api: entry.config.api.clone().unwrap_or_default(),
-            url: shown_url(entry.config.url.as_deref().unwrap_or_default()),
+            url: build::shown_url(entry.config.url.as_deref().unwrap_or_default()),
             has_key: entry.key_source != KeySource::None,
             key_source: entry.key_source.clone(),
             model_count: snapshot.models.iter().filter(|model| model.id.provider() == id).count(),
@@ -343,101 +344,11 @@ impl Snapshot {
         let wanted = crate::base::text::prefix(wanted, MAX_SHOWN_NAME).to_lowercase();
         let real = self.models.iter().filter(|model| model.id.provider() != Guide::ID);
         let mut scored: Vec<(usize, &ModelId)> = real
-            .filter_map(|model| Some((dissimilarity(&wanted, &model.id.as_str().to_lowercase())?, &model.id)))
+            .filter_map(|model| Some((similar::dissimilarity(&wanted, &model.id.as_str().to_lowercase())?, &model.id)))
             .collect();
         scored.sort();
         scored.into_iter().take(MAX_CLOSE_MATCHES).map(|(_, id)| id.clone()).collect()
     }
-}
-
-fn configured_entry(
-    id: &str,
-    config: &ProviderConfig,
-    environment: &Environment,
-    wiring: &Wiring,
-) -> Result<Entry, String> {
-    if id == Guide::ID {
-        return Err("this name belongs to the built-in guide; choose another one".to_owned());
-    }
-    if id.is_empty() || id.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control()) {
-        return Err("a provider's name must not be empty or contain a slash or white space".to_owned());
-    }
-    let well_known = wiring.local_servers.iter().find(|server| server.id == id);
-    let available = DIALECTS.join(", ");
-    match config.api.as_deref() {
-        Some(api) if DIALECTS.contains(&api) => {}
-        Some(api) => return Err(format!("the api \"{api}\" is not available yet; available: {available}")),
-        None if well_known.is_some() => {}
-        None => return Err(format!("\"api\" is missing; available: {available}")),
-    }
-    let variable = format!("{}_API_URL", screaming_snake(id));
-    let url = non_blank(config.url.as_deref())
-        .or_else(|| non_blank(environment.vars.get(&variable).map(String::as_str)))
-        .or_else(|| well_known.map(|server| server.url.as_str()))
-        .ok_or_else(|| format!("\"url\" is missing; set it, or the environment variable {variable}"))?;
-    // Ollama and LM Studio are commonly written by host and port alone.
-    let is_plain = well_known.is_some() && config.completion_url_relative_path.is_none();
-    let url = checked_url(url, is_plain)?;
-    let mut config = ProviderConfig { api: Some(DIALECTS[0].to_owned()), url: Some(url), ..config.clone() };
-    let (key, key_source) = find_key(id, config.key.take(), environment);
-    let upstream = (wiring.build)(id, &config, key);
-    Ok(Entry { upstream, config, key_source, local: false, listed: Arc::new([]) })
-}
-
-fn local_entry(server: &LocalServer, environment: &Environment, wiring: &Wiring) -> Entry {
-    let config = ProviderConfig {
-        api: Some(DIALECTS[0].to_owned()),
-        url: Some(server.url.clone()),
-        fetch_models: true,
-        ..ProviderConfig::default()
-    };
-    let (key, key_source) = find_key(&server.id, None, environment);
-    let upstream = (wiring.build)(&server.id, &config, key);
-    Entry { upstream, config, key_source, local: true, listed: Arc::new([]) }
-}
-
-/// The servers to look for, each where its `*_API_URL` variable says if there is one.
-fn unconfigured_servers(wiring: &Wiring, config: &Config, environment: &Environment) -> Vec<LocalServer> {
-    let absent = wiring.local_servers.iter().filter(|server| !config.providers.contains_key(&server.id));
-    absent
-        .map(|server| {
-            let variable = environment.vars.get(&format!("{}_API_URL", screaming_snake(&server.id)));
-            let moved = non_blank(variable.map(String::as_str)).and_then(|url| checked_url(url, true).ok());
-            LocalServer { id: server.id.clone(), url: moved.unwrap_or_else(|| server.url.clone()) }
-        })
-        .collect()
-}
-
-fn find_key(id: &str, configured: Option<Secret>, environment: &Environment) -> (Option<Secret>, KeySource) {
-    if let Some(key) = configured.filter(|key| !key.expose().trim().is_empty()) {
-        return (Some(key), KeySource::Config);
-    }
-    let variable = format!("{}_API_KEY", screaming_snake(id));
-    match non_blank(environment.vars.get(&variable).map(String::as_str)) {
-        Some(key) => (Some(Secret::new(key)), KeySource::Env(variable)),
-        None => (None, KeySource::None),
-    }
-}
-
-/// The url without trailing slashes. `add_version` appends `/v1` to one that has no path.
-/// The error never repeats the url, which may carry a password.
-fn checked_url(text: &str, add_version: bool) -> Result<String, String> {
-    let url = reqwest::Url::parse(text).map_err(|error| format!("\"url\" cannot be read: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err("\"url\" must start with http:// or https:// and name a host".to_owned());
-    }
-    let version = if add_version && matches!(url.path(), "" | "/") { "/v1" } else { "" };
-    Ok(format!("{}{version}", text.trim_end_matches('/')))
-}
-
-fn shown_url(text: &str) -> String {
-    let Ok(mut url) = reqwest::Url::parse(text) else { return String::new() };
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both only fail for urls without a host, which have been refused.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.as_str().trim_end_matches('/').to_owned()
 }
 
 fn guide_view(inner: &Weak<Inner>) -> GuideView {
@@ -453,54 +364,6 @@ fn guide_view(inner: &Weak<Inner>) -> GuideView {
         local_discovery: inner.local_discovery,
         version,
     }
-}
-
-fn non_blank(text: Option<&str>) -> Option<&str> {
-    text.map(str::trim).filter(|text| !text.is_empty())
-}
-
-/// `github-copilot` and `githubCopilot` become `GITHUB_COPILOT`.
-fn screaming_snake(id: &str) -> String {
-    let mut out = String::with_capacity(id.len() + 4);
-    let mut after_lower = false;
-    for c in id.chars() {
-        if c.is_uppercase() && after_lower {
-            out.push('_');
-        }
-        after_lower = c.is_lowercase() || c.is_numeric();
-        if c.is_alphanumeric() {
-            out.extend(c.to_uppercase());
-        } else {
-            out.push('_');
-        }
-    }
-    out
-}
-
-/// How far a known id is from a wanted name; `None` when they have nothing in common.
-fn dissimilarity(wanted: &str, id: &str) -> Option<usize> {
-    let name = id.split_once('/').map_or(id, |(_, model)| model);
-    if id.contains(wanted) || wanted.contains(name) {
-        return Some(0);
-    }
-    let distance = edit_distance(wanted, name).min(edit_distance(wanted, id));
-    (distance * 3 <= wanted.chars().count()).then_some(distance)
-}
-
-/// Levenshtein's distance in characters; both texts are short.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

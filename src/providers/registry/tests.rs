@@ -19,11 +19,14 @@ enum Reply {
     Silence,
 }
 
-/// The replies by url, and what was asked: id, url, key.
+/// What a provider was built from: id, url, key.
+type Built = (String, String, Option<String>);
+
+/// The replies by url, and what was built.
 #[derive(Debug, Clone, Default)]
 struct Network {
     replies: Arc<Mutex<BTreeMap<String, Reply>>>,
-    built: Arc<Mutex<Vec<(String, String, Option<String>)>>>,
+    built: Arc<Mutex<Vec<Built>>>,
 }
 
 #[derive(Debug)]
@@ -207,7 +210,7 @@ fn keys_and_urls_come_from_the_configuration_then_the_environment() {
 #[test]
 fn ids_become_names_of_variables() {
     for (id, name) in [("github-copilot", "GITHUB_COPILOT"), ("myProvider", "MY_PROVIDER"), ("z.ai2", "Z_AI2")] {
-        assert_eq!(screaming_snake(id), name);
+        assert_eq!(build::screaming_snake(id), name);
     }
 }
 
