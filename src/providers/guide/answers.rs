@@ -127,7 +127,8 @@ fn what_is_seen(view: &GuideView) -> String {
     if view.providers.is_empty() {
         out.push_str("- No provider is configured.\n");
     }
-    if !view.providers.iter().any(|provider| provider.local) {
+    let is_local_kind = |provider: &ProviderView| provider.local || ["ollama", "lmstudio"].contains(&&*provider.id);
+    if !view.providers.iter().any(is_local_kind) {
         out.push_str(match view.local_discovery {
             true => "- Neither Ollama nor LM Studio was found on its usual port.\n",
             false => "- Looking for local servers is turned off (`localDiscovery: false`).\n",
@@ -137,7 +138,7 @@ fn what_is_seen(view: &GuideView) -> String {
         out.push_str("- No `…_API_KEY` variable is set.\n");
     } else {
         let names: Vec<String> = view.key_variables.iter().map(|name| format!("`{name}`")).collect();
-        out.push_str(&format!("- Key variables that are set (I read their names only): {}.\n", names.join(", ")));
+        out.push_str(&format!("- Key variables that are set (names only): {}.\n", names.join(", ")));
     }
     out.push_str(&format!("- The configuration file is `{}`.\n", view.config_path.display()));
     out
