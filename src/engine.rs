@@ -16,15 +16,13 @@ mod title;
 mod tool_call;
 mod turn;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
+use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use crate::base::{ChatId, ModelId};
@@ -41,6 +39,7 @@ pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, Sub
 
 /// How long an orderly shutdown may take before the rest is cut off.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_800);
+const STORE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// What an engine is made of.
 pub struct Options {
@@ -194,7 +193,7 @@ impl Engine {
 
     /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says
     /// what could not be saved.
-    pub async fn shutdown(&self) -> Result<(), StoreError> {
+    pub async fn shutdown(&self) -> Result<(), ShutdownError> {
         self.shared.closing.store(true, Ordering::Release);
         let deadline = tokio::time::Instant::now() + SHUTDOWN_DEADLINE;
         let mut waiting = Vec::new();
@@ -205,15 +204,13 @@ impl Engine {
                 waiting.push(done);
             }
         }
-        for done in waiting {
-            if tokio::time::timeout_at(deadline, done).await.is_err() {
-                tracing::warn!("a chat did not close in time");
-                break;
-            }
-        }
-        match tokio::time::timeout(Duration::from_millis(500), self.shared.store.close()).await {
-            Ok(result) => result,
-            Err(_) => Err(StoreError::Busy),
+        // An actor that is already gone has nothing left to save.
+        let in_time = tokio::time::timeout_at(deadline, join_all(waiting)).await.is_ok();
+        let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
+        match (in_time, closed) {
+            (true, Ok(())) => Ok(()),
+            (false, _) => Err(ShutdownError::Chats),
+            (true, Err(_)) => Err(ShutdownError::Store),
         }
     }
 }
@@ -241,6 +238,15 @@ impl Shared {
             emitter::say(&*self.sink, Event::Notice { level: NoticeLevel::Warning, text }).await;
         }
     }
+}
+
+/// What an orderly shutdown could not finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ShutdownError {
+    #[error("some chats did not end in time")]
+    Chats,
+    #[error("the chat history did not close in time")]
+    Store,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ use super::turn::{ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent}
 use super::{Pace, Shared};
 use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
 use crate::llm::{Message, Part, Role};
-use crate::store::{MessageKind, NewMessage, StoreError, TitleSource};
+use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError, TitleSource};
 
 /// Commands that may wait in a chat's inbox.
 const INBOX: usize = 64;
@@ -303,14 +304,20 @@ impl ChatActor {
         prompt: &Prompt,
         model: Option<&ModelId>,
     ) -> Result<(), StoreError> {
-        let item = NewMessage {
-            kind: MessageKind::User,
-            content_id: Some(content_id.clone()),
-            message: message.clone(),
+        let meta = ChatMeta {
+            id: self.id.clone(),
+            model: model.cloned(),
+            agent: prompt.agent.clone(),
             workspace_key: Some(prompt.workspace.key()),
         };
-        self.shared.store.append(&self.id, vec![item]).await?;
-        self.shared.store.set_selection(&self.id, model.cloned(), prompt.agent.clone()).await
+        let item = NewMessage {
+            content_id: Some(content_id.clone()),
+            ..NewMessage::new(MessageKind::User, message.clone())
+        };
+        // Queued together, so that both are one commit.
+        let (touched, appended) =
+            join(self.shared.store.create_or_touch_chat(meta), self.shared.store.append(&self.id, vec![item])).await;
+        touched.and(appended.map(|_| ()))
     }
 
     async fn start_turn(
@@ -408,7 +415,7 @@ impl ChatActor {
             Role::Assistant => MessageKind::Assistant,
             Role::User => MessageKind::ToolResult,
         };
-        let item = NewMessage { kind, content_id: None, message: message.clone(), workspace_key: None };
+        let item = NewMessage::new(kind, message.clone());
         if let Err(error) = self.shared.store.append(&self.id, vec![item]).await {
             self.shared.warn_about_store(&error).await;
         }
@@ -488,11 +495,12 @@ impl ChatActor {
         }
         match self.shared.store.load(&self.id).await {
             Ok(Some(stored)) => {
-                self.history = stored.messages.into_iter().map(|stored| stored.message).collect();
-                self.prompts = stored.prompts;
-                self.model = stored.meta.model;
-                self.totals = Totals { usage: stored.meta.total_usage, cost: stored.meta.cost };
-                self.named_by_user = stored.meta.title_source == Some(TitleSource::User);
+                let prompts = stored.messages.iter().filter(|entry| entry.kind == MessageKind::User).count();
+                self.prompts = u32::try_from(prompts).unwrap_or(u32::MAX);
+                self.history = request::repair(stored.messages.into_iter().map(|entry| entry.message).collect());
+                self.model = stored.model;
+                self.totals = Totals { usage: stored.total_usage, cost: stored.cost_usd };
+                self.named_by_user = stored.title_source == Some(TitleSource::User);
                 true
             }
             Ok(None) => false,

@@ -1,5 +1,7 @@
 //! From a chat's history to one model request. Pure.
 
+use std::collections::HashSet;
+
 use crate::base::ModelId;
 use crate::llm::{Message, ModelInfo, Part, Request, Role};
 use crate::workspace::Workspace;
@@ -46,6 +48,39 @@ pub(super) fn system_prompt(agent: &str, workspace: &Workspace) -> String {
     prompt
 }
 
+/// Makes a history from the store fit to be sent: a crash may have come between a tool call and
+/// its result, and every vendor refuses a call that was never answered.
+pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
+    let answered: HashSet<String> = history
+        .iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match part {
+            Part::ToolResult { call_id, .. } => Some(call_id.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut repaired = Vec::with_capacity(history.len());
+    for message in history {
+        let open: Vec<Part> = message
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::ToolCall { id, .. } if !answered.contains(id) => Some(Part::ToolResult {
+                    call_id: id.clone(),
+                    text: "The call was interrupted; whether it ran is unknown.".into(),
+                    error: true,
+                }),
+                _ => None,
+            })
+            .collect();
+        repaired.push(message);
+        if !open.is_empty() {
+            repaired.push(Message { role: Role::User, parts: open });
+        }
+    }
+    repaired
+}
+
 /// What the model is told where an answer was broken off by the user.
 pub(super) fn stopped_answer(mut parts: Vec<Part>) -> Message {
     parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
@@ -59,6 +94,21 @@ mod tests {
 
     fn text(role: Role, text: &str) -> Message {
         Message { role, parts: vec![Part::Text(text.into())] }
+    }
+
+    #[test]
+    fn a_call_without_a_result_gets_one() {
+        let call = |id: &str| Part::ToolCall { id: id.into(), name: "n".into(), arguments: "{}".into() };
+        let history = vec![
+            Message { role: Role::Assistant, parts: vec![call("a"), call("b")] },
+            Message {
+                role: Role::User,
+                parts: vec![Part::ToolResult { call_id: "b".into(), text: "ok".into(), error: false }],
+            },
+        ];
+        let repaired = repair(history);
+        assert_eq!(repaired.len(), 3);
+        assert!(matches!(&repaired[1].parts[..], [Part::ToolResult { call_id, error: true, .. }] if call_id == "a"));
     }
 
     #[test]

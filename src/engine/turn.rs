@@ -27,8 +27,6 @@ use crate::providers::retry;
 
 /// One answer may hold so much text, reasoning and arguments; a model that goes on is cut off.
 const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
-/// An empty or cut answer is worth fewer tries than a busy provider.
-const MAX_PREMATURE_STOPS: u32 = 3;
 
 /// Everything a turn needs; nothing in it is shared with another turn but the open state.
 pub(super) struct Turn {
@@ -242,13 +240,12 @@ impl Turn {
                 other => return other,
             };
             let shown = !self.open.lock().is_empty();
-            let tries_left = error.class != ErrorClass::PrematureStop || attempt < MAX_PREMATURE_STOPS;
-            let delay = retry::delay(&self.retry, attempt, error.retry_after, retry::jitter());
-            match delay {
-                Some(delay) if error.class.is_transient() && !shown && tries_left => {
-                    attempt += 1;
+            let max = retry::max_retries(&self.retry, error.class);
+            attempt += 1;
+            match retry::delay(&self.retry, attempt, error.retry_after, random01()) {
+                Some(delay) if attempt <= max && !shown => {
                     tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
-                    let text = retry::progress_text(error.class, delay, attempt, self.retry.max_retries);
+                    let text = retry::progress_text(error.class, delay, attempt, max);
                     self.emitter.emit(ChatEvent::Progress(text)).await?;
                     tokio::select! {
                         biased;
@@ -467,4 +464,10 @@ impl Turn {
             user_text: format!("{} {what}", self.model),
         }
     }
+}
+
+/// Spreads the retries of many clients.
+fn random01() -> f64 {
+    let (high, _) = uuid::Uuid::new_v4().as_u64_pair();
+    (high >> 32) as f64 / f64::from(u32::MAX)
 }

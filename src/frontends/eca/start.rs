@@ -88,7 +88,7 @@ impl Starter {
             eca_config: environment.eca_config.clone(),
             config_file: self.surroundings.config_file.clone(),
             dirs: environment.dirs.clone(),
-            env: &|name| load::environment_variable(name),
+            env: &|name| load::process_variable(name),
         });
         let config = loaded.config;
         let mut problems = loaded.problems;

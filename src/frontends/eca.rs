@@ -1,0 +1,76 @@
+//! The ECA contract: JSON-RPC in Content-Length frames, as every ECA client and every LSP client
+//! speaks it.
+//!
+//! ```text
+//! input ─ reader thread ─ dispatch ─ PanicGuard ─ Normalise ─ LspService ─ handlers ─ engine
+//! output ─ writer thread ─ outbox ─ responses, and engine events through the sink
+//! ```
+
+mod client;
+mod dispatch;
+mod from_wire;
+mod handlers;
+mod layers;
+mod response_slot;
+mod service;
+mod session;
+mod sink;
+mod start;
+mod to_wire;
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use crate::process::signals;
+use crate::transport::{Framing, Incoming, Outbox, OutboxLimits, Pending, ReaderLimits, spawn_reader};
+use client::Client;
+use dispatch::{Dispatcher, End};
+pub use handlers::PLANNED;
+use session::Session;
+pub use start::Surroundings;
+use start::Starter;
+
+/// Messages that may wait between the reader and the dispatcher.
+const INCOMING: usize = 64;
+/// What is queued for the client when we leave gets so much time to be written.
+const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
+
+/// Serves one client until it leaves, then ends all work in order. Returns why it ended.
+pub async fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    surroundings: Surroundings,
+) -> &'static str {
+    let outbox = Outbox::held(OutboxLimits::default());
+    let writer = outbox.clone().spawn_writer(output, Framing::ContentLength);
+    let (sender, mut incoming) = mpsc::channel::<Incoming>(INCOMING);
+    spawn_reader(input, ReaderLimits::default(), sender);
+
+    let pending = Arc::new(Pending::default());
+    let session = Arc::new(Session::default());
+    let client = Client { outbox: outbox.clone(), pending: Arc::clone(&pending) };
+    let service = service::build(Arc::clone(&session), Starter { surroundings, client });
+    let mut dispatcher = Dispatcher::new(service, outbox.clone(), pending);
+    let exit = session.exit_requested();
+    let reason = tokio::select! {
+        end = dispatcher.run(&mut incoming) => match end {
+            End::Input => "end of input",
+            End::Exit => "exit",
+        },
+        () = exit.cancelled() => "exit",
+        () = writer.broken() => "the client stopped reading",
+        () = signals::terminate() => "a signal",
+    };
+    tracing::info!(reason, "the connection ends");
+    if let Some(started) = session.started()
+        && let Err(error) = started.engine.shutdown().await
+    {
+        tracing::error!(%error, "shutdown");
+    }
+    outbox.close();
+    outbox.flushed(Instant::now() + FLUSH_DEADLINE).await;
+    reason
+}
