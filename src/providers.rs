@@ -1,1 +1,4 @@
 //! (contract placeholder)
+pub mod dialects;
+pub mod errors;
+pub mod sse;
