@@ -1,1 +1,172 @@
-//! (contract placeholder)
+//! The one HTTP client of the process: built on first use, shared by every provider.
+//!
+//! Building a client reads the system's certificates and costs milliseconds that `initialize`
+//! must not pay, so a [`Client`] is only a handle and the real one is made by its first request.
+//! Proxies come from the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); an address on
+//! this machine never goes through one.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::redirect;
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
+
+/// What can be set about connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub connect_timeout: Duration,
+}
+
+/// A cheap handle; clones share connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    /// For other machines: through the environment's proxy when there is one.
+    remote: OnceLock<Result<reqwest::Client, String>>,
+    /// For this machine: never through a proxy.
+    local: OnceLock<Result<reqwest::Client, String>>,
+}
+
+/// A request that could not even be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    #[error("the url is not valid: {0}")]
+    BadUrl(String),
+    #[error("the HTTP client could not be set up: {0}")]
+    Setup(String),
+}
+
+impl Client {
+    /// Costs nothing; the first request builds what it needs.
+    pub fn new(settings: Settings) -> Self {
+        Self { shared: Arc::new(Shared { settings, remote: OnceLock::new(), local: OnceLock::new() }) }
+    }
+
+    /// Starts a request. There is no total timeout: an answer may take as long as it keeps coming.
+    pub fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, HttpError> {
+        let url = Url::parse(url).map_err(|error| HttpError::BadUrl(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(HttpError::BadUrl("it must start with http:// or https://".to_owned()));
+        }
+        let local = is_local(&url);
+        let slot = if local { &self.shared.local } else { &self.shared.remote };
+        let client = slot.get_or_init(|| build(&self.shared.settings, local)).as_ref();
+        Ok(client.map_err(|error| HttpError::Setup(error.clone()))?.request(method, url))
+    }
+}
+
+/// Replaces every occurrence of a secret. Texts of fewer than four characters are left alone:
+/// they are placeholders, and replacing them would only garble the message.
+pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a str>) -> String {
+    let mut secrets: Vec<&str> = secrets.into_iter().map(str::trim).filter(|s| s.chars().count() >= 4).collect();
+    // A secret that contains another one must go first, or its rest would stay readable.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let mut cleaned = text.to_owned();
+    for secret in secrets {
+        if cleaned.contains(secret) {
+            cleaned = cleaned.replace(secret, "****");
+        }
+    }
+    cleaned
+}
+
+const IDLE_CONNECTIONS_PER_HOST: usize = 4;
+const IDLE_CONNECTION_LIFE: Duration = Duration::from_secs(30);
+const MAX_REDIRECTS: usize = 5;
+
+fn build(settings: &Settings, local: bool) -> Result<reqwest::Client, String> {
+    // Another part of the process may have installed it already; that is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("eca/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(settings.connect_timeout)
+        .tcp_nodelay(true)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
+        .pool_idle_timeout(IDLE_CONNECTION_LIFE)
+        .redirect(redirect::Policy::custom(same_origin_only));
+    let builder = if local { builder.no_proxy() } else { builder };
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Follows only what keeps method, body and origin. Anything else would either hand the key and
+/// the conversation to a stranger or turn a POST into a GET; the caller sees the 3xx instead.
+fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let keeps_method = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    let same_origin = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+    if keeps_method && same_origin && attempt.previous().len() <= MAX_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+/// Whether the address is on this machine.
+fn is_local(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    if host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost") {
+        return true;
+    }
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        Client::new(Settings { connect_timeout: Duration::from_secs(5) })
+    }
+
+    #[test]
+    fn nothing_is_built_before_the_first_request_and_only_what_it_needs() {
+        let client = client();
+        assert!(client.shared.local.get().is_none() && client.shared.remote.get().is_none());
+        assert!(client.request(Method::GET, "http://127.0.0.1:1/").is_ok());
+        assert!(client.shared.local.get().is_some() && client.shared.remote.get().is_none());
+    }
+
+    #[test]
+    fn bad_urls_are_refused_without_building() {
+        let client = client();
+        for url in ["", "localhost:1234", "ftp://example.org/", "http://", "/v1"] {
+            assert!(matches!(client.request(Method::GET, url), Err(HttpError::BadUrl(_))), "{url}");
+        }
+        assert!(client.shared.remote.get().is_none());
+    }
+
+    #[test]
+    fn local_addresses_are_recognised() {
+        let local = |url: &str| is_local(&Url::parse(url).unwrap());
+        for url in [
+            "http://localhost:11434/v1",
+            "http://LOCALHOST/",
+            "http://llm.localhost/",
+            "http://127.0.0.1:8080/",
+            "http://127.3.2.1/",
+            "http://[::1]:80/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://0.0.0.0:1/",
+        ] {
+            assert!(local(url), "{url}");
+        }
+        for url in ["http://192.168.0.2/", "https://localhost.example.org/", "https://api.openai.com/"] {
+            assert!(!local(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_replaced_longest_first() {
+        assert_eq!(redact("key sk-12345 and sk-1234", ["sk-1234", "sk-12345"]), "key **** and ****");
+        assert_eq!(redact("a cat", ["a"]), "a cat");
+        assert_eq!(redact("token abcdef", [" abcdef\n"]), "token ****");
+    }
+}

@@ -19,3 +19,7 @@ pub mod providers;
 pub mod store;
 pub mod transport;
 pub mod workspace;
+
+mod run;
+
+pub use run::run;

@@ -5,11 +5,15 @@
 //! which dialect answers. A dialect joins by implementing [`Upstream`] and by one line in
 //! [`registry`]'s wiring.
 
+pub mod dialects;
 pub mod discovery;
+pub mod errors;
 pub mod guide;
 pub mod registry;
 pub mod retry;
+pub mod sse;
 
-pub use discovery::{ListedModel, LocalServer, Upstream};
+pub use dialects::ListedModel;
+pub use discovery::{LocalServer, Upstream};
 pub use guide::{Guide, GuideView};
 pub use registry::{Environment, KeySource, ProviderView, Registry, UnknownModel, Wiring};

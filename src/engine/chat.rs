@@ -37,12 +37,19 @@ const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
 pub(super) enum Command {
-    Prompt { prompt: Box<Prompt>, reply: oneshot::Sender<Accepted> },
+    Prompt {
+        prompt: Box<Prompt>,
+        reply: oneshot::Sender<Accepted>,
+    },
     Stop,
-    Delete { reply: oneshot::Sender<Result<(), StoreError>> },
+    Delete {
+        reply: oneshot::Sender<Result<(), StoreError>>,
+    },
     /// A title that was made beside a turn.
     Title(String),
-    Shutdown { reply: oneshot::Sender<()> },
+    Shutdown {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// Whose idea the chat's id was; a client is told that a chat of its own naming was opened.
@@ -275,7 +282,7 @@ impl ChatActor {
     async fn record_prompt(&mut self, prompt: &Prompt, model: Option<&ModelId>) -> Vec<String> {
         let text = prompt.text.trim().to_owned();
         let content_id = ContentId::random();
-        let mut parts = vec![Part::Text(text.clone())];
+        let mut parts = Vec::new();
         let mut notes = Vec::new();
         if !prompt.contexts.is_empty() {
             let contexts = prompt.contexts.clone();
@@ -286,6 +293,8 @@ impl ChatActor {
                 }
             }
         }
+        // Last, after what it is about.
+        parts.push(Part::Text(text.clone()));
         let message = Message { role: Role::User, parts };
         self.prompts += 1;
         let kept = self.keep_prompt(&message, &content_id, prompt, model).await;
@@ -310,10 +319,8 @@ impl ChatActor {
             agent: prompt.agent.clone(),
             workspace_key: Some(prompt.workspace.key()),
         };
-        let item = NewMessage {
-            content_id: Some(content_id.clone()),
-            ..NewMessage::new(MessageKind::User, message.clone())
-        };
+        let item =
+            NewMessage { content_id: Some(content_id.clone()), ..NewMessage::new(MessageKind::User, message.clone()) };
         // Queued together, so that both are one commit.
         let (touched, appended) =
             join(self.shared.store.create_or_touch_chat(meta), self.shared.store.append(&self.id, vec![item])).await;

@@ -78,7 +78,10 @@ fn read_file(path: &Path, lines: Option<(u64, u64)>) -> Result<String, String> {
     };
     let max = usize::try_from(MAX_FILE_BYTES).unwrap_or(usize::MAX);
     if chosen.len() > max {
-        return Ok(format!("{}\n[cut here: the file is larger than {MAX_FILE_BYTES} bytes]", text::prefix(&chosen, max)));
+        return Ok(format!(
+            "{}\n[cut here: the file is larger than {MAX_FILE_BYTES} bytes]",
+            text::prefix(&chosen, max)
+        ));
     }
     Ok(chosen)
 }

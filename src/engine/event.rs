@@ -8,11 +8,17 @@ use crate::llm::Usage;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    Chat { chat: ChatId, event: ChatEvent },
+    Chat {
+        chat: ChatId,
+        event: ChatEvent,
+    },
     /// The list of models or the default model is another one than before.
     ModelsChanged,
     /// Something the user should know that belongs to no chat.
-    Notice { level: NoticeLevel, text: String },
+    Notice {
+        level: NoticeLevel,
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,23 +31,42 @@ pub enum NoticeLevel {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatEvent {
     /// A chat that the client named exists from now on.
-    Opened { title: Option<String> },
+    Opened {
+        title: Option<String>,
+    },
     Status(ChatStatus),
     /// What the chat is doing right now.
     Progress(String),
     /// The turn is over. Exactly one per turn, last.
     Finished,
     /// The user's own message, as recorded.
-    UserText { text: String, content_id: ContentId },
+    UserText {
+        text: String,
+        content_id: ContentId,
+    },
     /// A text from us, not from the model.
     SystemText(String),
     /// A piece of the model's answer.
     Text(String),
-    ReasonStarted { id: String },
-    ReasonText { id: String, text: String },
-    ReasonFinished { id: String, total_ms: u64 },
-    Citation { title: String, url: String },
-    Image { media_type: String, base64: String },
+    ReasonStarted {
+        id: String,
+    },
+    ReasonText {
+        id: String,
+        text: String,
+    },
+    ReasonFinished {
+        id: String,
+        total_ms: u64,
+    },
+    Citation {
+        title: String,
+        url: String,
+    },
+    Image {
+        media_type: String,
+        base64: String,
+    },
     ToolCall(ToolCallEvent),
     Usage(UsageReport),
     Title(String),
@@ -66,11 +91,26 @@ pub struct ToolCallEvent {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolCallStage {
     /// A piece of the arguments, as the model writes them.
-    Prepare { arguments_text: String },
-    Run { arguments: Map<String, Value>, manual_approval: bool },
-    Running { arguments: Map<String, Value> },
-    Called { arguments: Map<String, Value>, error: bool, outputs: Vec<String>, total_ms: u64 },
-    Rejected { arguments: Map<String, Value>, reason: RejectReason },
+    Prepare {
+        arguments_text: String,
+    },
+    Run {
+        arguments: Map<String, Value>,
+        manual_approval: bool,
+    },
+    Running {
+        arguments: Map<String, Value>,
+    },
+    Called {
+        arguments: Map<String, Value>,
+        error: bool,
+        outputs: Vec<String>,
+        total_ms: u64,
+    },
+    Rejected {
+        arguments: Map<String, Value>,
+        reason: RejectReason,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

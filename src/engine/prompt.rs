@@ -33,12 +33,27 @@ pub enum ReplyWhen {
 /// Something the user points at beside the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Context {
-    Text { label: String, content: String },
-    File { path: String, lines: Option<(u64, u64)> },
-    Cursor { path: String, start: (u64, u64), end: (u64, u64) },
-    Image { media_type: String, base64: String },
+    Text {
+        label: String,
+        content: String,
+    },
+    File {
+        path: String,
+        lines: Option<(u64, u64)>,
+    },
+    Cursor {
+        path: String,
+        start: (u64, u64),
+        end: (u64, u64),
+    },
+    Image {
+        media_type: String,
+        base64: String,
+    },
     /// A kind that this version cannot read; named to the user instead of being dropped silently.
-    Unsupported { kind: String },
+    Unsupported {
+        kind: String,
+    },
 }
 
 /// The answer to a prompt.
@@ -67,7 +82,7 @@ pub enum AcceptedStatus {
 #[derive(Debug)]
 pub struct Hold {
     // Dropping the sender is the signal; nothing is ever sent.
-    _released: Option<oneshot::Sender<std::convert::Infallible>>,
+    _released: oneshot::Sender<std::convert::Infallible>,
 }
 
 /// The chat's end of a [`Hold`].
@@ -77,12 +92,7 @@ pub(super) struct Held(oneshot::Receiver<std::convert::Infallible>);
 impl Hold {
     pub(super) fn new() -> (Self, Held) {
         let (sender, receiver) = oneshot::channel();
-        (Self { _released: Some(sender) }, Held(receiver))
-    }
-
-    /// For answers after which the chat has nothing to say.
-    pub(super) fn nothing() -> Self {
-        Self { _released: None }
+        (Self { _released: sender }, Held(receiver))
     }
 }
 

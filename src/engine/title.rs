@@ -68,23 +68,25 @@ pub(super) fn first_useful_line(answer: &str) -> Option<String> {
         .find(|line| !line.is_empty())
 }
 
+/// The last text of each message: what the user wrote comes after the contexts it is about.
 fn transcript(history: &[Message]) -> String {
-    let mut out = String::new();
-    for message in history {
-        let who = match message.role {
-            Role::User => "User",
-            Role::Assistant => "Assistant",
-        };
-        for part in &message.parts {
-            if let Part::Text(content) = part {
-                out.push_str(who);
-                out.push_str(": ");
-                out.push_str(text::prefix(content, MAX_MESSAGE_BYTES));
-                out.push('\n');
-            }
-        }
+    let texts = history.iter().filter_map(|message| {
+        let text = message.parts.iter().rev().find_map(|part| match part {
+            Part::Text(text) => Some(text::prefix(text, MAX_MESSAGE_BYTES)),
+            _ => None,
+        })?;
+        Some((message.role, text))
+    });
+    match texts.collect::<Vec<_>>()[..] {
+        [(_, only)] => only.to_owned(),
+        ref texts => texts
+            .iter()
+            .map(|(role, text)| match role {
+                Role::User => format!("User: {text}\n"),
+                Role::Assistant => format!("Assistant: {text}\n"),
+            })
+            .collect(),
     }
-    out
 }
 
 #[cfg(test)]

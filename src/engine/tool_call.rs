@@ -45,12 +45,7 @@ impl OpenCall {
         let events = vec![
             self.event(ToolCallStage::Run { arguments: arguments.clone(), manual_approval: false }),
             self.event(ToolCallStage::Running { arguments: arguments.clone() }),
-            self.event(ToolCallStage::Called {
-                arguments,
-                error: true,
-                outputs: vec![problem.clone()],
-                total_ms: 0,
-            }),
+            self.event(ToolCallStage::Called { arguments, error: true, outputs: vec![problem.clone()], total_ms: 0 }),
         ];
         (events, problem)
     }

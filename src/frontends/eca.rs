@@ -18,36 +18,38 @@ mod sink;
 mod start;
 mod to_wire;
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use crate::process::signals;
-use crate::transport::{Framing, Incoming, Outbox, OutboxLimits, Pending, ReaderLimits, spawn_reader};
+use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;
 use dispatch::{Dispatcher, End};
 pub use handlers::PLANNED;
 use session::Session;
-pub use start::Surroundings;
 use start::Starter;
+pub use start::Surroundings;
 
 /// Messages that may wait between the reader and the dispatcher.
 const INCOMING: usize = 64;
 /// What is queued for the client when we leave gets so much time to be written.
 const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
 
-/// Serves one client until it leaves, then ends all work in order. Returns why it ended.
+/// Serves one client until it leaves, then ends all work in order. An error means that it could not
+/// even begin.
 pub async fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     surroundings: Surroundings,
-) -> &'static str {
-    let outbox = Outbox::held(OutboxLimits::default());
-    let writer = outbox.clone().spawn_writer(output, Framing::ContentLength);
+) -> io::Result<()> {
+    let outbox = Outbox::held(outbox::Limits::default());
+    let broken = outbox.broken();
+    outbox.clone().spawn_writer(Framing::ContentLength, output)?;
     let (sender, mut incoming) = mpsc::channel::<Incoming>(INCOMING);
-    spawn_reader(input, ReaderLimits::default(), sender);
+    spawn_reader(input, ReaderLimits::default(), sender)?;
 
     let pending = Arc::new(Pending::default());
     let session = Arc::new(Session::default());
@@ -61,7 +63,7 @@ pub async fn serve(
             End::Exit => "exit",
         },
         () = exit.cancelled() => "exit",
-        () = writer.broken() => "the client stopped reading",
+        () = broken.cancelled() => "the client stopped reading",
         () = signals::terminate() => "a signal",
     };
     tracing::info!(reason, "the connection ends");
@@ -71,6 +73,8 @@ pub async fn serve(
         tracing::error!(%error, "shutdown");
     }
     outbox.close();
-    outbox.flushed(Instant::now() + FLUSH_DEADLINE).await;
-    reason
+    if tokio::time::timeout(FLUSH_DEADLINE, outbox.flushed()).await.is_err() {
+        tracing::warn!("the client did not read everything");
+    }
+    Ok(())
 }

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::dialects::ListedModel;
+use super::dialects::openai_chat::OpenAiChat;
 use crate::base::ModelId;
 use crate::config::{ModelConfig, ProviderConfig};
 use crate::llm::{LlmError, ModelInfo, Provider};
 
-/// A model as its provider lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedModel {
-    pub name: String,
-    pub context_limit: Option<u64>,
-    pub output_limit: Option<u64>,
-}
-
 /// A provider that can be asked for its models: what every dialect is to the registry.
 pub trait Upstream: Provider {
     fn list_models(&self) -> BoxFuture<'_, Result<Vec<ListedModel>, LlmError>>;
+}
+
+impl Upstream for OpenAiChat {
+    fn list_models(&self) -> BoxFuture<'_, Result<Vec<ListedModel>, LlmError>> {
+        Box::pin(Self::list_models(self))
+    }
 }
 
 /// A model server that may run on this machine without being configured.

@@ -15,10 +15,13 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 
-use super::discovery::{self, ListedModel, Listing, LocalServer, Upstream};
+use super::dialects::openai_chat::OpenAiChat;
+use super::dialects::{ListedModel, Timeouts};
+use super::discovery::{self, Listing, LocalServer, Upstream};
 use super::guide::{Guide, GuideView};
 use crate::base::ModelId;
 use crate::config::{Config, ConfigProblem, ProviderConfig, RetryConfig, Secret};
+use crate::http;
 use crate::llm::{ModelInfo, Provider};
 
 /// What the caller read from the process environment and the disk layout; nothing here reads it
@@ -208,6 +211,15 @@ impl Registry {
 }
 
 impl Wiring {
+    /// What a server runs with.
+    pub fn standard(config: &Config) -> Self {
+        let http = http::Client::new(http::Settings { connect_timeout: config.connect_timeout });
+        let timeouts = Timeouts::new(config.stream_idle_timeout);
+        Self::new(Arc::new(move |id, provider, key| {
+            Arc::new(OpenAiChat::new(id, provider, key, http.clone(), timeouts)) as Arc<dyn Upstream>
+        }))
+    }
+
     /// The given dialect with the real ports and patience.
     pub fn new(build: BuildUpstream) -> Self {
         Self {

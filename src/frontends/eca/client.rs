@@ -48,8 +48,12 @@ impl Client {
     }
 
     /// Asks the client. Bounded in time: some clients never answer what they do not know.
-    pub(super) async fn request<R: Request>(&self, params: &R::Params, wait: Duration) -> Result<R::Result, RequestError> {
-        let (id, answer) = self.pending.register().ok_or(RequestError::TooMany)?;
+    pub(super) async fn request<R: Request>(
+        &self,
+        params: &R::Params,
+        wait: Duration,
+    ) -> Result<R::Result, RequestError> {
+        let (id, answer) = self.pending.register().map_err(|_| RequestError::TooMany)?;
         let body = body(Some(id), R::METHOD, params);
         let frame = Frame::Plain { body, chat: None, kind: Kind::Request };
         let exchange = async {

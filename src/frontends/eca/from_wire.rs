@@ -111,7 +111,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let prompt = read(json!({"message": "", "contexts": [{"type": "web", "url": "https://x"}, {"type": "hologram"}]}));
+        let prompt =
+            read(json!({"message": "", "contexts": [{"type": "web", "url": "https://x"}, {"type": "hologram"}]}));
         assert_eq!(
             prompt.contexts,
             [Context::Unsupported { kind: "web".into() }, Context::Unsupported { kind: "hologram".into() }]

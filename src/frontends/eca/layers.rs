@@ -170,7 +170,9 @@ fn complete(response: Option<Response>, id: Option<Id>, method: &str) -> Option<
         // The framework is silent about unknown methods that start with `$/`.
         None => id.map(|id| Response::from_error(id, unknown())),
         Some(response) => match response.into_parts() {
-            (id, Err(error)) if error.code == ErrorCode::MethodNotFound && error.data.as_ref().is_some_and(Value::is_string) => {
+            (id, Err(error))
+                if error.code == ErrorCode::MethodNotFound && error.data.as_ref().is_some_and(Value::is_string) =>
+            {
                 Some(Response::from_error(id, unknown()))
             }
             (id, body) => Some(Response::from_parts(id, body)),

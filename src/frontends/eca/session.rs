@@ -200,11 +200,8 @@ mod tests {
     #[test]
     fn only_news_is_told() {
         let session = Session::default();
-        let first = ChatConfig {
-            models: Some(vec!["a/b".into()]),
-            select_variant: Some(None),
-            ..ChatConfig::default()
-        };
+        let first =
+            ChatConfig { models: Some(vec!["a/b".into()]), select_variant: Some(None), ..ChatConfig::default() };
         assert_eq!(session.config_news(first.clone()), Some(first.clone()));
         assert_eq!(session.config_news(first.clone()), None);
         let more = ChatConfig { models: Some(vec!["a/b".into(), "a/c".into()]), ..first };

@@ -24,7 +24,7 @@ use super::to_wire;
 use crate::config::load::{self, ProcessEnvironment, Sources};
 use crate::engine::{Engine, Options, Pace};
 use crate::process::parent;
-use crate::providers::{Environment, Registry};
+use crate::providers::{Environment, Registry, Wiring};
 use crate::store::Store;
 
 /// How long a client may take to agree to a progress report.
@@ -92,9 +92,10 @@ impl Starter {
         });
         let config = loaded.config;
         let mut problems = loaded.problems;
-        let config_path = load::global_file(&environment.dirs, self.surroundings.config_file.as_deref());
-        let (registry, more) =
-            Registry::new(&config, Environment { vars: environment.vars.clone(), config_path });
+        let config_path =
+            self.surroundings.config_file.clone().unwrap_or_else(|| environment.dirs.config.join("config.json"));
+        let seen = Environment { vars: environment.vars.clone(), config_path };
+        let (registry, more) = Registry::new(&config, seen, Wiring::standard(&config));
         problems.extend(more);
         let engine = Engine::new(Options {
             registry,
@@ -180,10 +181,13 @@ async fn find_models(client: &Client, session: &Session, started: &Started) {
     if facts.is_lsp {
         let announced = facts.work_done_progress && lsp_progress_agreed(client).await;
         if announced {
-            lsp_progress(client, WorkDoneProgress::Begin(WorkDoneProgressBegin {
-                title: MODELS_TITLE.into(),
-                ..WorkDoneProgressBegin::default()
-            }))
+            lsp_progress(
+                client,
+                WorkDoneProgress::Begin(WorkDoneProgressBegin {
+                    title: MODELS_TITLE.into(),
+                    ..WorkDoneProgressBegin::default()
+                }),
+            )
             .await;
         }
         started.engine.refresh_models().await;

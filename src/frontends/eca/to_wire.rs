@@ -8,9 +8,9 @@ mod v0;
 use std::sync::Arc;
 
 use custom_methods::chat::{
-    ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatImageContent, ChatMetadataContent,
-    ChatOpenedParams, ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent,
-    ChatRole, ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
+    ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatImageContent, ChatMetadataContent, ChatOpenedParams,
+    ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent, ChatRole,
+    ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
     ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent, ChatToolCalledContent,
     ChatUrlContent, ChatUsageContent, ToolCallOrigin, ToolCallOutput, ToolCallRejectReason, ToolCallTextOutput,
     UsageLimit,
@@ -69,7 +69,9 @@ fn frame(chat: &ChatId, event: ChatEvent) -> Frame {
     let chat_id = wire_chat_id(chat);
     let key: Option<Arc<str>> = Some(Arc::from(chat.as_str()));
     let (role, content) = match event {
-        ChatEvent::Opened { title } => return notification(ChatOpened::METHOD, &ChatOpenedParams { chat_id, title }, key),
+        ChatEvent::Opened { title } => {
+            return notification(ChatOpened::METHOD, &ChatOpenedParams { chat_id, title }, key);
+        }
         ChatEvent::Deleted => return notification(ChatDeleted::METHOD, &ChatDeletedParams { chat_id }, key),
         ChatEvent::Status(now) => {
             let params = ChatStatusChangedParams { chat_id, status: status(now) };
@@ -139,7 +141,16 @@ fn tool_call(call: ToolCallEvent) -> ChatContent {
                 .collect();
             let total_time_ms = total_ms;
             ChatToolCalledContent {
-                origin, id, name, server, arguments, error, outputs, total_time_ms, summary, details,
+                origin,
+                id,
+                name,
+                server,
+                arguments,
+                error,
+                outputs,
+                total_time_ms,
+                summary,
+                details,
             }
             .into()
         }
@@ -187,7 +198,7 @@ fn mergeable(chat: &ChatId, fields: &str, tail: &'static str, text: &str) -> Vec
     escape_json_into(chat.as_str(), &mut head);
     head.push_str(r#"","role":"assistant","content":{"#);
     head.push_str(fields);
-    let key: Arc<str> = Arc::from(chat.as_str());
+    let (key, head): (Arc<str>, Arc<str>) = (Arc::from(chat.as_str()), Arc::from(head));
     let mut frames = Vec::with_capacity(1);
     let mut rest = text;
     while !rest.is_empty() {
@@ -195,7 +206,7 @@ fn mergeable(chat: &ChatId, fields: &str, tail: &'static str, text: &str) -> Vec
         rest = &rest[piece.len()..];
         let mut escaped = String::with_capacity(piece.len() + 8);
         escape_json_into(piece, &mut escaped);
-        frames.push(Frame::Text(TextFrame { key: Arc::clone(&key), head: head.clone(), text: escaped, tail }));
+        frames.push(Frame::Text(TextFrame { key: Arc::clone(&key), head: Arc::clone(&head), text: escaped, tail }));
     }
     frames
 }

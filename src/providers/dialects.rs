@@ -1,0 +1,59 @@
+//! The wire formats of the vendors, each as pure functions, and the exchange they all share.
+//!
+//! A dialect turns a request into a JSON body and a stream of events into deltas ([`Decoder`]).
+//! Everything that touches a socket (sending, status, framing, the idle watchdog, the limits) is
+//! in [`exchange`] and knows no dialect.
+
+pub mod exchange;
+pub mod openai_chat;
+mod payload;
+mod watchdog;
+
+use std::time::Duration;
+
+use super::errors::Fault;
+use super::sse::Event;
+use crate::llm::Delta;
+
+/// Turns one answer into deltas. Pure: no clock, no socket.
+pub trait Decoder: Send + 'static {
+    /// Takes one event of a streamed answer. What was decoded before a fault stays in `out`.
+    fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<Progress, Fault>;
+
+    /// Takes an answer that came in one piece; [`Decoder::end`] follows.
+    fn whole(&mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<(), Fault>;
+
+    /// The answer is over: closes what is open and adds the stop, or says that it came too early.
+    fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), Fault>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    More,
+    /// The provider said that this was the last event.
+    Complete,
+}
+
+/// How long a provider may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Between two pieces of a stream, and before its first.
+    pub stream_idle: Duration,
+    /// Before the first byte of an answer that comes in one piece.
+    pub whole_answer: Duration,
+}
+
+impl Timeouts {
+    /// An answer in one piece is silent for as long as the model needs to write all of it.
+    pub fn new(stream_idle: Duration) -> Self {
+        Self { stream_idle, whole_answer: stream_idle.max(Duration::from_secs(600)) }
+    }
+}
+
+/// A model as its provider lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedModel {
+    pub name: String,
+    pub context_limit: Option<u64>,
+    pub output_limit: Option<u64>,
+}

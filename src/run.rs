@@ -1,0 +1,81 @@
+//! Puts a front end on its feet: limits, logging, runtime, and a clean end.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
+use crate::config::load;
+use crate::frontends::eca::{self, Surroundings};
+use crate::frontends::terminal;
+use crate::logging::{self, LogLevel, LogOptions};
+use crate::process::{limits, parent};
+use crate::transport::standard_streams;
+
+/// Two threads serve any number of chats: nothing on them blocks or computes for long.
+const WORKERS: usize = 2;
+
+/// Everything `main` does.
+pub fn run() -> ExitCode {
+    parent::remember_parent();
+    limits::raise_nofile();
+    match cli::parse_process_arguments() {
+        Ok(Cli::Server(args)) => server(args),
+        Ok(Cli::Chat(args)) => chat(args),
+        Err(exit) => leave_at_once(&exit),
+    }
+}
+
+fn server(args: ServerArgs) -> ExitCode {
+    let log = logging::init(LogOptions { level: args.log_level, verbose: args.verbose, log_file: args.log_file });
+    let surroundings = Surroundings { environment: load::process_environment(), config_file: args.config_file };
+    let code = match serve(surroundings) {
+        Ok(()) => 0,
+        Err(error) => {
+            tracing::error!(%error, "the server could not start");
+            1
+        }
+    };
+    drop(log);
+    // Not a return: threads that are blocked on stdin or a stuck stdout must not keep us alive.
+    std::process::exit(code)
+}
+
+fn serve(surroundings: Surroundings) -> std::io::Result<()> {
+    let (input, output) = (standard_streams::raw_stdin()?, standard_streams::raw_stdout()?);
+    let runtime = runtime()?;
+    let served = runtime.block_on(async { tokio::spawn(eca::serve(input, output, surroundings)).await });
+    runtime.shutdown_background();
+    served.map_err(std::io::Error::other)?
+}
+
+fn chat(args: ChatArgs) -> ExitCode {
+    let level = args.log_level.unwrap_or(LogLevel::Error);
+    let log = logging::init(LogOptions { level, verbose: false, log_file: None });
+    let code = match runtime() {
+        Ok(runtime) => {
+            let code = runtime.block_on(terminal::run(args, load::process_environment()));
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => {
+            tracing::error!(%error, "the terminal chat could not start");
+            1
+        }
+    };
+    drop(log);
+    std::process::exit(code)
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).thread_name("eca-worker").enable_all().build()
+}
+
+fn leave_at_once(exit: &CliExit) -> ExitCode {
+    // A closed stream is no reason to complain about a help text.
+    let _ = if exit.to_stdout {
+        writeln!(std::io::stdout(), "{}", exit.text.trim_end())
+    } else {
+        writeln!(std::io::stderr(), "{}", exit.text.trim_end())
+    };
+    ExitCode::from(u8::try_from(exit.code).unwrap_or(1))
+}
