@@ -154,9 +154,9 @@ impl Origin {
                 "{provider} does not know the model {model} or the address {url}{said}. \
                  Check the model's name and the provider's url."
             ),
-            ErrorClass::BadRequest => format!(
-                "{provider} did not accept the request{said}. Check the model {model} and its settings."
-            ),
+            ErrorClass::BadRequest => {
+                format!("{provider} did not accept the request{said}. Check the model {model} and its settings.")
+            }
             _ => format!("{provider} reported an error{said}. Try again; if it stays, check the provider's settings."),
         }
     }
@@ -231,7 +231,9 @@ fn is_context_overflow(text: &str) -> bool {
 }
 
 fn is_rate_limit(text: &str) -> bool {
-    ["rate limit", "rate_limit", "ratelimit", "too many requests", "resource_exhausted"].iter().any(|p| text.contains(p))
+    ["rate limit", "rate_limit", "ratelimit", "too many requests", "resource_exhausted"]
+        .iter()
+        .any(|p| text.contains(p))
 }
 
 /// Waiting does not help here, so it must not count as a rate limit.

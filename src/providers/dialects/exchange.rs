@@ -40,8 +40,13 @@ pub struct Call {
 
 /// The answer to `call`, decoded.
 pub fn answer(call: Call, decoder: impl Decoder) -> DeltaStream {
-    let answer =
-        Answer { phase: Phase::Sending(Box::new(call)), decoder, ready: VecDeque::new(), bytes: 0, limit: MAX_ANSWER_BYTES };
+    let answer = Answer {
+        phase: Phase::Sending(Box::new(call)),
+        decoder,
+        ready: VecDeque::new(),
+        bytes: 0,
+        limit: MAX_ANSWER_BYTES,
+    };
     stream::unfold(answer, |mut answer| async move {
         loop {
             if let Some(item) = answer.ready.pop_front() {
@@ -97,12 +102,20 @@ pub fn headers(
         headers.insert(AUTHORIZATION, header_value("authorization", &format!("Bearer {key}"), origin)?);
     }
     for (name, value) in extra.iter().copied().flatten() {
-        let parsed = HeaderName::from_bytes(name.trim().as_bytes())
-            .map_err(|_| origin.build(ErrorClass::BadRequest, format!("extraHeaders: {name:?} is not a header name.")))?;
+        let parsed = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| {
+            origin.build(ErrorClass::BadRequest, format!("extraHeaders: {name:?} is not a header name."))
+        })?;
         headers.insert(parsed, header_value(name, value, origin)?);
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(headers)
+}
+
+/// Whether the value of a user's header must not be shown. Others are left readable in errors:
+/// hiding every word that also happens to be a header's value would garble them.
+pub fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["auth", "key", "token", "secret", "cookie", "password", "credential"].iter().any(|part| name.contains(part))
 }
 
 struct Answer<D> {
@@ -116,9 +129,16 @@ struct Answer<D> {
 
 enum Phase {
     Sending(Box<Call>),
-    Streaming { events: Box<Events>, origin: Arc<Origin> },
+    Streaming {
+        events: Box<Events>,
+        origin: Arc<Origin>,
+    },
     /// The answer comes in one piece.
-    Whole { response: Box<Response>, origin: Arc<Origin>, patience: Duration },
+    Whole {
+        response: Box<Response>,
+        origin: Arc<Origin>,
+        patience: Duration,
+    },
     Over,
 }
 
@@ -132,10 +152,12 @@ impl<D: Decoder> Answer<D> {
                     self.ready.push_back(Err(error));
                 }
             }
-            Phase::Whole { response, origin, patience } => match read_all(*response, self.limit, &origin, patience).await {
-                Ok(body) => self.take_whole(&body, &origin),
-                Err(error) => self.ready.push_back(Err(error)),
-            },
+            Phase::Whole { response, origin, patience } => {
+                match read_all(*response, self.limit, &origin, patience).await {
+                    Ok(body) => self.take_whole(&body, &origin),
+                    Err(error) => self.ready.push_back(Err(error)),
+                }
+            }
             Phase::Streaming { mut events, origin } => match events.next().await {
                 Some(Ok(event)) => self.take_event(&event, events, origin),
                 Some(Err(error)) => {

@@ -40,6 +40,9 @@ fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     const LATEST_PLAIN_SECONDS: f64 = 1e9;
     const LATEST_EPOCH_SECONDS: f64 = 1e11;
     if let Ok(number) = value.parse::<f64>() {
+        if !number.is_finite() {
+            return None;
+        }
         let now = now.as_millisecond() as f64 / 1000.0;
         return if number < LATEST_PLAIN_SECONDS {
             seconds(number)

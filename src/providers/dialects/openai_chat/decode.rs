@@ -179,7 +179,9 @@ impl ChatDecoder {
     fn stop(&self) -> Option<StopReason> {
         let usual = if self.calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolCalls };
         match self.finish_reason.as_deref() {
-            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => Some(StopReason::MaxTokens),
+            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => {
+                Some(StopReason::MaxTokens)
+            }
             Some("content_filter" | "sensitive" | "refusal") => Some(StopReason::Refusal),
             // How some servers say that they gave up.
             Some("error" | "network_error" | "insufficient_system_resource" | "abort") => None,

@@ -211,7 +211,11 @@ mod tests {
             ),
             (
                 "whole calls without id and index",
-                vec![json!({"function": f("ls", "{}")}), json!({"function": f("ls", "{}")}), json!({"function": f("rm", "")})],
+                vec![
+                    json!({"function": f("ls", "{}")}),
+                    json!({"function": f("ls", "{}")}),
+                    json!({"function": f("rm", "")}),
+                ],
                 vec![call("", "ls", "{}"), call("", "ls", "{}"), call("", "rm", "")],
             ),
             (
