@@ -151,7 +151,9 @@ mod tests {
         Ok(Event { name: name.map(str::to_owned), data: data.to_owned(), terminated: true })
     }
 
-    fn table() -> Vec<(&'static [u8], Vec<Result<Event, SseError>>)> {
+    type Case = (&'static [u8], Vec<Result<Event, SseError>>);
+
+    fn table() -> Vec<Case> {
         vec![
             (b"data: a\n\ndata: b\n\n", vec![event(None, "a"), event(None, "b")]),
             (b"\xEF\xBB\xBFdata: a\n\n", vec![event(None, "a")]),

@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn every_way_of_saying_it() {
-        let cases: [(&[(&str, &str)], Option<f64>); 19] = [
+        type Case<'a> = (&'a [(&'static str, &'static str)], Option<f64>);
+        let cases: [Case<'_>; 19] = [
             (&[("retry-after", "7")], Some(7.0)),
             (&[("retry-after", "1.5")], Some(1.5)),
             (&[("retry-after", "Wed, 01 Jan 2025 00:00:30 GMT")], Some(30.0)),

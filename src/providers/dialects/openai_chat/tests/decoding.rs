@@ -72,9 +72,17 @@ fn usage(input: u64, output: u64, cache_read: u64) -> Delta {
 const END: Delta = Delta::Stop(StopReason::EndTurn);
 const CALLS: Delta = Delta::Stop(StopReason::ToolCalls);
 
-/// Complete answers as they come from real servers, and what they mean.
-fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
-    let done = "data: [DONE]\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+/// A name, a body, and what it means.
+type Answer = (&'static str, String, Vec<Delta>);
+
+/// Complete answers as they come from real servers.
+fn answers() -> Vec<Answer> {
+    [openai(), local_servers(), other_vendors(), odd_ends()].concat()
+}
+
+fn openai() -> Vec<Answer> {
     let tool = |value: Value| delta(json!({"tool_calls": [value]}));
     vec![
         (
@@ -86,7 +94,7 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                 finish("stop"),
                 json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3,
                     "prompt_tokens_details": {"cached_tokens": 4}}}),
-            ]) + done,
+            ]) + DONE,
             vec![text("Hé"), text("llo"), usage(6, 3, 4), END],
         ),
         (
@@ -97,9 +105,14 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                 tool(json!({"index": 1, "id": "b", "type": "function", "function": {"name": "cat", "arguments": ""}})),
                 tool(json!({"index": 1, "function": {"arguments": "{}"}})),
                 finish("tool_calls"),
-            ]) + done,
+            ]) + DONE,
             vec![call(0, "a", "ls"), arguments(0, "{}"), call(1, "b", "cat"), arguments(1, "{}"), CALLS],
         ),
+    ]
+}
+
+fn local_servers() -> Vec<Answer> {
+    vec![
         (
             "llama.cpp: null content, reasoning_content, timings, usage with the end",
             sse(&[
@@ -110,7 +123,7 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                 json!({"choices": [{"finish_reason": "stop", "index": 0, "delta": {}}],
                     "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
                     "timings": {"prompt_n": 5}}),
-            ]) + done,
+            ]) + DONE,
             vec![thought("hm "), thought("ok"), end_of(Some("reasoning_content")), text("yes"), usage(5, 2, 0), END],
         ),
         (
@@ -122,7 +135,7 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                     "usage": {"prompt_tokens": 3, "completion_tokens": 2}}),
                 json!({"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "stop", "stop_reason": null}],
                     "usage": {"prompt_tokens": 3, "completion_tokens": 2}}),
-            ]) + done,
+            ]) + DONE,
             vec![thought("a"), usage(3, 1, 0), end_of(Some("reasoning_content")), text("b"), usage(3, 2, 0), END],
         ),
         (
@@ -132,7 +145,7 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                 delta(json!({"content": "", "tool_calls": [
                     {"id": "c1", "index": 0, "type": "function", "function": {"name": "ls", "arguments": "{\"a\":1}"}}]})),
                 finish("stop"),
-            ]) + done,
+            ]) + DONE,
             vec![thought("think"), end_of(Some("reasoning")), call(0, "c1", "ls"), arguments(0, "{\"a\":1}"), CALLS],
         ),
         (
@@ -146,10 +159,15 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
             .replace('\n', "\r\n"),
             vec![thought("hm"), end_of(None), text("yes"), END],
         ),
+    ]
+}
+
+fn other_vendors() -> Vec<Answer> {
+    vec![
         (
             "OpenRouter: comments, reasoning, cache writes",
             format!(
-                ": OPENROUTER PROCESSING\n\n{}: OPENROUTER PROCESSING\n\n{done}",
+                ": OPENROUTER PROCESSING\n\n{}: OPENROUTER PROCESSING\n\n{DONE}",
                 sse(&[
                     delta(json!({"content": "", "reasoning": "r"})),
                     json!({"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}], "usage": {
@@ -171,7 +189,7 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                 delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
                 delta(json!({"content": [{"type": "text", "text": "yes"}]})),
                 finish("stop"),
-            ]) + done,
+            ]) + DONE,
             vec![thought("hm"), end_of(None), text("yes"), END],
         ),
         (
@@ -184,17 +202,22 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
             ]) + "data: [DONE]",
             vec![text("x"), usage(2, 1, 8), Delta::Stop(StopReason::MaxTokens)],
         ),
+    ]
+}
+
+fn odd_ends() -> Vec<Answer> {
+    vec![
         (
             "only thinking, cut by the limit",
-            sse(&[delta(json!({"reasoning_content": "on and on"})), finish("length")]) + done,
+            sse(&[delta(json!({"reasoning_content": "on and on"})), finish("length")]) + DONE,
             vec![thought("on and on"), end_of(Some("reasoning_content")), Delta::Stop(StopReason::MaxTokens)],
         ),
         (
             "a refusal",
-            sse(&[delta(json!({"refusal": "I will not."})), finish("stop")]) + done,
+            sse(&[delta(json!({"refusal": "I will not."})), finish("stop")]) + DONE,
             vec![text("I will not."), Delta::Stop(StopReason::Refusal)],
         ),
-        ("filtered", sse(&[finish("content_filter")]) + done, vec![Delta::Stop(StopReason::Refusal)]),
+        ("filtered", sse(&[finish("content_filter")]) + DONE, vec![Delta::Stop(StopReason::Refusal)]),
         (
             "[DONE] without a reason, a second choice, odd values",
             sse(&[
@@ -203,12 +226,12 @@ fn answers() -> Vec<(&'static str, String, Vec<Delta>)> {
                 json!({"choices": [7, {"delta": null}, {"delta": {"content": 5, "tool_calls": {}, "reasoning": []}}]}),
                 json!({"prompt_filter_results": []}),
                 delta(json!({"content": "x"})),
-            ]) + done,
+            ]) + DONE,
             vec![text("x"), END],
         ),
         (
             "tool_calls as the reason, but none came",
-            sse(&[delta(json!({"content": "x"})), finish("tool_calls")]) + done,
+            sse(&[delta(json!({"content": "x"})), finish("tool_calls")]) + DONE,
             vec![text("x"), END],
         ),
     ]
