@@ -62,6 +62,13 @@ impl Frame {
         }
     }
 
+    /// The body as it goes over the wire.
+    pub fn body(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(self.body_len());
+        self.append_to(&mut body);
+        body
+    }
+
     /// Whether the frame has to wait while the outbox is held.
     pub(super) fn waits_for_release(&self) -> bool {
         !matches!(self, Self::Plain { kind: Kind::Response, .. })
