@@ -25,9 +25,6 @@ use crate::llm::{
 };
 use crate::providers::retry;
 
-/// One answer may hold so much text, reasoning and arguments; a model that goes on is cut off.
-const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
-
 /// Everything a turn needs; nothing in it is shared with another turn but the open state.
 pub(super) struct Turn {
     pub(super) emitter: Emitter,
@@ -60,8 +57,8 @@ pub(super) enum TurnEnd {
     Stopped,
 }
 
-/// Tells a waiting `chat/prompt` whether the provider answers at all, then keeps silent until
-/// that response is queued.
+/// Tells a waiting prompt whether the provider answers at all, then keeps silent until that
+/// response is queued.
 pub(super) struct ConnectionReport {
     pub(super) report: oneshot::Sender<Result<(), String>>,
     pub(super) held: Held,
@@ -79,7 +76,6 @@ pub(super) struct Open {
     parts: Vec<Part>,
     reason: Option<OpenReason>,
     calls: Vec<OpenCall>,
-    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -110,7 +106,6 @@ impl OpenState {
 
 impl Open {
     fn add_text(&mut self, text: &str) {
-        self.bytes += text.len();
         match self.parts.last_mut() {
             Some(Part::Text(last)) => last.push_str(text),
             _ => self.parts.push(Part::Text(text.to_owned())),
@@ -133,7 +128,6 @@ impl Open {
 enum AskError {
     Stopped,
     Llm(LlmError),
-    TooLong,
 }
 
 impl From<Stopped> for AskError {
@@ -168,18 +162,13 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Title(title)).await?;
             }
         }
-        if self.connection.is_none() {
-            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
-        }
+        self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
         let mut repeats = RepeatGuard::default();
         for _ in 0..self.max_steps {
             let answer = match self.ask().await {
                 Ok(answer) => answer,
                 Err(AskError::Stopped) => return Err(Stopped),
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
-                Err(AskError::TooLong) => {
-                    return self.fail("The answer grew beyond 32 MiB and was cut off here.").await;
-                }
             };
             if !self.settle(answer, &mut repeats).await? {
                 return Ok(());
@@ -254,7 +243,7 @@ impl Turn {
                     }
                 }
                 _ => {
-                    self.report_connection(Err(error.user_text.clone())).await?;
+                    self.report_connection(Err(error.user_text.clone())).await;
                     return Err(AskError::Llm(error));
                 }
             }
@@ -278,7 +267,7 @@ impl Turn {
             };
             match delta {
                 Delta::Started => {
-                    self.report_connection(Ok(())).await?;
+                    self.report_connection(Ok(())).await;
                     continue;
                 }
                 Delta::Stop(reason) => break reason,
@@ -290,9 +279,6 @@ impl Turn {
                     }
                     self.on_content(delta).await?;
                 }
-            }
-            if self.open.lock().bytes > MAX_ANSWER_BYTES {
-                return Err(AskError::TooLong);
             }
         };
         drop(stream);
@@ -311,7 +297,6 @@ impl Turn {
             self.report_usage(usage).await?;
         }
         let mut open = self.open.lock();
-        open.bytes = 0;
         // The calls stay open until each has its own end on the wire.
         Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
     }
@@ -345,7 +330,6 @@ impl Turn {
             Delta::ToolCallArguments { index, text } => {
                 let event = {
                     let mut open = self.open.lock();
-                    open.bytes += text.len();
                     open.calls.iter_mut().rfind(|call| call.index == index).map(|call| {
                         call.arguments.push_str(&text);
                         call.prepare(text)
@@ -357,7 +341,6 @@ impl Turn {
             Delta::Image { media_type, base64 } => {
                 {
                     let mut open = self.open.lock();
-                    open.bytes += base64.len();
                     open.parts.push(Part::Image { media_type: media_type.clone(), base64: base64.clone() });
                 }
                 self.emitter.emit(ChatEvent::Image { media_type, base64 }).await
@@ -380,7 +363,6 @@ impl Turn {
         };
         {
             let mut open = self.open.lock();
-            open.bytes += text.len();
             if let Some(reason) = &mut open.reason {
                 reason.text.push_str(&text);
             }
@@ -427,15 +409,11 @@ impl Turn {
         kept.await.map_err(|_| Stopped)
     }
 
-    async fn report_connection(&mut self, outcome: Result<(), String>) -> Result<(), Stopped> {
-        let Some(connection) = self.connection.take() else { return Ok(()) };
-        let connected = outcome.is_ok();
-        let _ = connection.report.send(outcome);
-        connection.held.released().await;
-        if connected {
-            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
+    async fn report_connection(&mut self, outcome: Result<(), String>) {
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.report.send(outcome);
+            connection.held.released().await;
         }
-        Ok(())
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.
