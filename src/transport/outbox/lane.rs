@@ -103,7 +103,7 @@ impl Lane {
 
     /// How many entries were ever queued.
     pub(super) fn entered(&self) -> u64 {
-        self.left + self.entries.len() as u64
+        self.left + self.len() as u64
     }
 
     pub(super) fn push_back(&mut self, entry: Entry) {
@@ -140,7 +140,7 @@ impl Lane {
 
     /// The index of the last text of the chat, if `text` may be merged into it.
     pub(super) fn merge_target(&self, text: &TextFrame, limits: &Limits) -> Option<usize> {
-        if self.entries.len() < limits.merge_from {
+        if self.len() < limits.merge_from {
             return None;
         }
         let number = self.open_texts.get(&text.key)?;
