@@ -445,6 +445,12 @@ mod tests {
         (0..queued).map(|_| body(&outbox.shared().wait_for_frame().unwrap())).collect()
     }
 
+    /// The slots and bytes that are taken in the queue.
+    fn taken(outbox: &Outbox) -> (usize, usize) {
+        let (room, limits) = (&outbox.shared().room, outbox.shared().limits);
+        (limits.frames - room.slots.available_permits(), limits.bytes - room.bytes.available_permits())
+    }
+
     fn push_all(outbox: &Outbox, frames: impl IntoIterator<Item = Frame>) {
         for frame in frames {
             outbox.try_push(frame).unwrap();
@@ -544,7 +550,7 @@ mod tests {
         assert_eq!(by_bytes.try_push(notification("12")), Err(PushError::Full(notification("12"))));
         push_all(&by_bytes, [notification("1")]);
         drain(&by_bytes);
-        assert_eq!(by_bytes.shared().room.taken(&limits(100, 10, 64)), (0, 0));
+        assert_eq!(taken(&by_bytes), (0, 0));
     }
 
     #[test]
@@ -565,9 +571,9 @@ mod tests {
         let limits = limits(1, 30, 0);
         let outbox = Outbox::new(limits);
         push_all(&outbox, [text("k", "headhead", "1"), text("k", "headhead", "2"), text("k", "headhead", "3")]);
-        assert_eq!(outbox.shared().room.taken(&limits), (1, "headhead123\"}".len()), "one slot, no head twice");
+        assert_eq!(taken(&outbox), (1, "headhead123\"}".len()), "one slot, no head twice");
         drain(&outbox);
-        assert_eq!(outbox.shared().room.taken(&limits), (0, 0));
+        assert_eq!(taken(&outbox), (0, 0));
     }
 
     #[test]
@@ -607,7 +613,7 @@ mod tests {
         drop(large);
         assert_eq!(next.as_mut().now_or_never(), Some(Ok(())));
         assert_eq!(drain(&outbox), ["next"]);
-        assert_eq!(outbox.shared().room.taken(&limits(1, 10, 64)), (0, 0));
+        assert_eq!(taken(&outbox), (0, 0));
     }
 
     #[test]
@@ -654,7 +660,50 @@ mod tests {
         assert_eq!(drain(&outbox), ["r", "1"]);
         assert_eq!(waiting.now_or_never(), Some(Ok(())));
         assert_eq!(drain(&outbox), ["2"]);
-        assert_eq!(outbox.shared().room.taken(&limits), (0, 0));
+        assert_eq!(taken(&outbox), (0, 0));
+    }
+
+    #[test]
+    fn room_taken_for_parking_is_not_counted_as_room_in_the_queue() {
+        let limits = limits(1, 10, 64);
+        let outbox = Outbox::held(limits);
+        push_all(&outbox, [notification("1")]);
+        let mut has_bytes = Box::pin(outbox.push(notification("123456789")));
+        let mut waiting = Box::pin(outbox.push(notification("ab")));
+        assert!(has_bytes.as_mut().now_or_never().is_none());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        // The dropped push hands its parking room on; then the release makes that room worthless.
+        drop(has_bytes);
+        outbox.release();
+        assert_eq!(waiting.now_or_never(), Some(Ok(())));
+        assert_eq!(taken(&outbox), (1, 2));
+        assert_eq!(drain(&outbox), ["1", "ab"]);
+        assert_eq!(taken(&outbox), (0, 0));
+    }
+
+    #[test]
+    fn a_release_between_taking_room_and_placing_is_noticed() {
+        let outbox = Outbox::held(limits(1, 10, 64));
+        let shared = outbox.shared();
+        let bytes = shared.parked_room.try_take_bytes(1).unwrap();
+        outbox.release();
+        let placed = shared.place(shared.lock(), notification("1"), Ticket { parks: true, bytes, slot: None });
+        assert!(matches!(placed, Placed::Elsewhere(frame) if frame == notification("1")));
+        assert_eq!(drain(&outbox), [""; 0]);
+    }
+
+    #[test]
+    fn chats_that_have_left_leave_nothing_behind() {
+        let outbox = Outbox::new(limits(100, 10_000, 0));
+        for number in 0..50 {
+            let key = format!("chat{number}");
+            push_all(
+                &outbox,
+                [text(&key, "h", "1"), text(&key, "other", "2"), of_chat("3", &key), text(&key, "h", "4")],
+            );
+            drain(&outbox);
+        }
+        assert_eq!(outbox.shared().lock().queue.open_texts.len(), 0);
     }
 
     #[test]
@@ -886,7 +935,7 @@ mod tests {
                     Err(PushError::Full(refused)) => prop_assert_eq!(refused, frame),
                     Err(PushError::Closed) => prop_assert!(false, "nobody closed it"),
                 }
-                let (slots, bytes) = outbox.shared().room.taken(&limits);
+                let (slots, bytes) = taken(&outbox);
                 prop_assert_eq!(slots, outbox.shared().lock().queue.len());
                 prop_assert!(slots <= 12 && bytes <= 200);
             }
@@ -899,7 +948,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(left, pushed);
-            prop_assert_eq!(outbox.shared().room.taken(&limits), (0, 0));
+            prop_assert_eq!(taken(&outbox), (0, 0));
         }
     }
 }

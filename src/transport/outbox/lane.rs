@@ -93,7 +93,7 @@ pub(super) struct Lane {
     /// How many entries ever left; the front entry has this number.
     left: u64,
     /// For each chat whose last queued frame is a text: the number of that entry.
-    open_texts: HashMap<Arc<str>, u64>,
+    pub(super) open_texts: HashMap<Arc<str>, u64>,
 }
 
 impl Lane {
