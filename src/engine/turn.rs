@@ -17,11 +17,11 @@ use super::event::{ChatEvent, RejectReason, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::title::TitleJob;
-use super::tool_call::{OpenCall, RepeatGuard};
+use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
 use crate::base::{ModelId, ToolCallId};
 use crate::config::RetryConfig;
 use crate::llm::{
-    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, StopReason, Usage,
+    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, ServerTool, StopReason, Usage,
 };
 use crate::providers::retry;
 
@@ -76,6 +76,7 @@ pub(super) struct Open {
     parts: Vec<Part>,
     reason: Option<OpenReason>,
     calls: Vec<OpenCall>,
+    server_calls: Vec<ServerCall>,
 }
 
 #[derive(Debug)]
@@ -100,6 +101,7 @@ impl OpenState {
         let mut events = Vec::new();
         events.extend(open.end_reason(None));
         events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
+        events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
         (events, open.parts)
     }
 }
@@ -189,6 +191,7 @@ impl Turn {
             id: call.id.to_string(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
+            replay: call.replay.clone(),
         }));
         self.record(Message { role: Role::Assistant, parts }).await?;
         let notice = match stop {
@@ -213,7 +216,7 @@ impl Turn {
                 self.emitter.emit(event).await?;
             }
             self.open.lock().calls.retain(|open| open.id != call.id);
-            results.push(Part::ToolResult { call_id: call.id.to_string(), text, error: true });
+            results.push(Part::ToolResult { call_id: call.id.to_string(), text, images: Vec::new(), error: true });
         }
         self.record(Message { role: Role::User, parts: results }).await?;
         Ok(true)
@@ -338,13 +341,21 @@ impl Turn {
                 self.emit_all(event).await
             }
             Delta::Citation { title, url } => self.emitter.emit(ChatEvent::Citation { title, url }).await,
-            Delta::Image { media_type, base64 } => {
-                {
-                    let mut open = self.open.lock();
-                    open.parts.push(Part::Image { media_type: media_type.clone(), base64: base64.clone() });
-                }
-                self.emitter.emit(ChatEvent::Image { media_type, base64 }).await
+            Delta::Image(image) => {
+                self.open.lock().parts.push(Part::Image(image.clone()));
+                self.emitter.emit(ChatEvent::Image { media_type: image.media_type, base64: image.base64 }).await
             }
+            Delta::ToolCallReplay { index, replay } => {
+                if let Some(call) = self.open.lock().calls.iter_mut().rfind(|call| call.index == index) {
+                    call.replay = Some(replay);
+                }
+                Ok(())
+            }
+            Delta::Opaque(replay) => {
+                self.open.lock().parts.push(Part::Opaque(replay));
+                Ok(())
+            }
+            Delta::ServerTool(step) => self.on_server_tool(step).await,
             Delta::Started | Delta::Usage(_) | Delta::Stop(_) => Ok(()),
         }
     }
@@ -368,6 +379,39 @@ impl Turn {
             }
         }
         self.emitter.emit(ChatEvent::ReasonText { id, text }).await
+    }
+
+    /// A tool of the provider: it needs no approval and no result from us, but it is shown.
+    async fn on_server_tool(&mut self, step: ServerTool) -> Result<(), Stopped> {
+        match step {
+            ServerTool::Started { id, name } => {
+                self.emitter.emit(ChatEvent::Progress(format!("Running {name}"))).await?;
+                let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
+                self.emit_all(call.started()).await?;
+                self.open.lock().server_calls.push(call);
+                Ok(())
+            }
+            ServerTool::Finished { id, name, input, output, error } => {
+                let known = {
+                    let mut open = self.open.lock();
+                    let at = open.server_calls.iter().position(|call| call.provider_id == id);
+                    at.map(|at| open.server_calls.remove(at))
+                };
+                let call = match known {
+                    Some(call) => call,
+                    None => {
+                        let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
+                        self.emit_all(call.started()).await?;
+                        call
+                    }
+                };
+                self.emitter.emit(call.finished(input, output, error)).await
+            }
+        }
+    }
+
+    fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
+        tool_call::unused_id(provider_id, &mut self.used_call_ids)
     }
 
     async fn emit_all(&self, events: impl IntoIterator<Item = ChatEvent>) -> Result<(), Stopped> {
