@@ -69,17 +69,17 @@ fn every_type_of_content_context_and_details_is_listed_once() {
 #[test]
 fn the_example_configuration_has_no_problems() {
     let example = fenced(&tree::read("docs/config.md"), "jsonc").expect("an example in docs/config.md");
-    let (config, problems) = read_config(&example);
+    let (config, problems) = read_config(&example).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
     assert!(config.providers.len() >= 3, "an example should show something: {config:?}");
-    let (_, problems) = read_config(&example.replace("\"openai-chat\"", "\"no-such-api\""));
+    let (_, problems) = read_config(&example.replace("\"openai-chat\"", "\"no-such-api\"")).unwrap();
     assert!(!problems.is_empty(), "a wrong example must be noticed");
 }
 
 #[test]
 fn the_readme_configuration_has_no_problems() {
     let example = fenced(&tree::read("README.md"), "jsonc").expect("an example in README.md");
-    let (config, problems) = read_config(&example);
+    let (config, problems) = read_config(&example).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
     assert_eq!(config.providers.len(), 1);
 }
@@ -257,11 +257,11 @@ fn sorted(names: &[String]) -> Vec<&str> {
 }
 
 /// Loads a text as the global file would be loaded, and builds its providers.
-fn read_config(text: &str) -> (Config, Vec<ConfigProblem>) {
-    let folder = tempfile::tempdir().expect("a temporary folder");
+fn read_config(text: &str) -> std::io::Result<(Config, Vec<ConfigProblem>)> {
+    let folder = tempfile::tempdir()?;
     let file = folder.path().join("config.json");
-    std::fs::write(&file, text).expect("a written file");
-    std::fs::write(folder.path().join("key.txt"), "a key\n").expect("a written file");
+    std::fs::write(&file, text)?;
+    std::fs::write(folder.path().join("key.txt"), "a key\n")?;
     let path = folder.path().to_owned();
     let loaded = load(Sources {
         initialization_options: None,
@@ -272,7 +272,7 @@ fn read_config(text: &str) -> (Config, Vec<ConfigProblem>) {
     });
     let environment = Environment { vars: BTreeMap::new(), config_path: file };
     let (_, more) = Registry::new(&loaded.config, environment, Wiring::standard(&loaded.config));
-    (loaded.config, loaded.problems.into_iter().chain(more).collect())
+    Ok((loaded.config, loaded.problems.into_iter().chain(more).collect()))
 }
 
 /// The readers above on small documents that are wrong.
