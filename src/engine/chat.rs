@@ -261,7 +261,7 @@ impl ChatActor {
                     hold,
                 });
                 held.released().await;
-                self.emit(ChatEvent::SystemText(format!("\n\n{problem}"))).await;
+                self.emit(ChatEvent::Failed(format!("\n\n{problem}"))).await;
                 self.emit(ChatEvent::Status(ChatStatus::Idle)).await;
                 self.emit(ChatEvent::Finished).await;
             }
@@ -442,7 +442,7 @@ impl ChatActor {
                     self.emit(event).await;
                 }
                 let text = "\n\nSomething went wrong inside the server; its log has the details. The chat goes on.";
-                self.emit(ChatEvent::SystemText(text.into())).await;
+                self.emit(ChatEvent::Failed(text.into())).await;
             }
         }
         self.emit_status(ChatStatus::Idle).await;
