@@ -82,8 +82,12 @@ mod tests {
     use super::*;
     use rustix::process::{Signal, getpid, kill_process};
 
+    /// A signal reaches every test of this process.
+    static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
     #[tokio::test]
     async fn each_of_the_signals_resolves_it() {
+        let _alone = ALONE.lock().await;
         for wanted in [Signal::TERM, Signal::INT, Signal::HUP] {
             let mut asked = std::pin::pin!(terminate());
             // The first poll installs the handlers; before it, the signal would end the test.
@@ -95,6 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_interrupt_is_told_apart_from_an_end() {
+        let _alone = ALONE.lock().await;
         let mut requests = Requests::listen();
         for (signal, asked) in [(Signal::TERM, Asked::End(143)), (Signal::HUP, Asked::End(129))] {
             kill_process(getpid(), signal).unwrap();

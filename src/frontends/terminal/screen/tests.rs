@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::{ChatId, ToolCallId};
-use crate::engine::RejectReason;
+use crate::engine::{RejectReason, ToolCallOrigin};
 use crate::llm::Usage;
 
 const SCRIPT: Look = Look { out: Stream::Bytes, err: Stream::Bytes };
@@ -25,7 +25,13 @@ fn text(text: &str) -> ChatEvent {
 fn called() -> ChatEvent {
     let arguments = serde_json::json!({"path": "/a\nb", "limit": 3}).as_object().unwrap().clone();
     let stage = ToolCallStage::Called { arguments, error: false, outputs: vec!["x".into()], total_ms: 7 };
-    ChatEvent::ToolCall(ToolCallEvent { id: ToolCallId::new("t"), name: "read".into(), server: "ECA".into(), stage })
+    ChatEvent::ToolCall(ToolCallEvent {
+        id: ToolCallId::new("t"),
+        name: "read".into(),
+        server: "ECA".into(),
+        origin: ToolCallOrigin::Native,
+        stage,
+    })
 }
 
 #[test]
@@ -89,7 +95,13 @@ fn the_spinner_is_gone_before_the_text_comes() {
 #[test]
 fn what_shares_a_terminal_shares_its_lines() {
     let rejected = ToolCallStage::Rejected { arguments: Map::new(), reason: RejectReason::PromptStop };
-    let call = ToolCallEvent { id: ToolCallId::new("t"), name: "x".into(), server: "s".into(), stage: rejected };
+    let call = ToolCallEvent {
+        id: ToolCallId::new("t"),
+        name: "x".into(),
+        server: "s".into(),
+        origin: ToolCallOrigin::Native,
+        stage: rejected,
+    };
     let mut both = Vec::new();
     let shared = std::cell::RefCell::new(&mut both);
     let look = Look { out: Stream::Plain, err: Stream::Plain };
