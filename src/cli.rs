@@ -96,6 +96,11 @@ pub fn own_executable() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
+/// Where the user typed the command; `None` when that place is gone.
+pub fn current_directory() -> Option<PathBuf> {
+    std::env::current_dir().ok()
+}
+
 /// Parses `args`, of which the first is the program's name.
 pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
     let args: Vec<OsString> = args.skip(1).collect();

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
-use crate::frontends::eca::{self, Surroundings};
-use crate::frontends::terminal;
+use crate::frontends::{Surroundings, eca, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
 use crate::process::{guard, limits, parent};
 use crate::transport::standard_streams;
@@ -59,9 +58,10 @@ fn serve(surroundings: Surroundings) -> std::io::Result<()> {
 fn chat(args: ChatArgs) -> ExitCode {
     let level = args.log_level.unwrap_or(LogLevel::Error);
     let log = logging::init(LogOptions { level, verbose: false, log_file: None });
+    let place = terminal::Place { environment: load::process_environment(), folder: cli::current_directory() };
     let code = match runtime() {
         Ok(runtime) => {
-            let code = runtime.block_on(terminal::run(args, load::process_environment()));
+            let code = runtime.block_on(terminal::run(args, place));
             runtime.shutdown_background();
             code
         }

@@ -322,7 +322,7 @@ impl ChatActor {
                     self.emit(event).await;
                 }
                 let text = "\n\nSomething went wrong inside the server; its log has the details. The chat goes on.";
-                self.emit(ChatEvent::SystemText(text.into())).await;
+                self.emit(ChatEvent::Failed(text.into())).await;
             }
         }
         self.emit_status(ChatStatus::Idle).await;

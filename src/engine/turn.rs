@@ -428,7 +428,7 @@ impl Turn {
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }
-        self.emitter.emit(ChatEvent::SystemText(format!("\n\n{text}"))).await
+        self.emitter.emit(ChatEvent::Failed(format!("\n\n{text}"))).await
     }
 
     fn cut_short(&self) -> LlmError {

@@ -61,7 +61,7 @@ impl ChatActor {
                     hold,
                 });
                 held.released().await;
-                self.emit(ChatEvent::SystemText(format!("\n\n{problem}"))).await;
+                self.emit(ChatEvent::Failed(format!("\n\n{problem}"))).await;
                 self.emit(ChatEvent::Status(ChatStatus::Idle)).await;
                 self.emit(ChatEvent::Finished).await;
             }
