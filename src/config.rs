@@ -22,8 +22,14 @@ pub struct Config {
     pub default_agent: String,
     pub welcome_message: Option<String>,
     pub chat: ChatConfig,
+    /// What the agents prefer, by their names.
+    pub agents: BTreeMap<String, AgentConfig>,
+    /// Variants for all models whose name matches the pattern that is the key.
+    pub variants_by_model: BTreeMap<String, VariantRule>,
     /// Whether Ollama and LM Studio are looked for on their default ports.
     pub local_discovery: bool,
+    /// Whether the public catalogue of models is fetched and kept.
+    pub models_dev: bool,
     /// A stream that is silent for so long is given up.
     pub stream_idle_timeout: Duration,
     pub connect_timeout: Duration,
@@ -37,6 +43,24 @@ pub struct ChatConfig {
     pub max_steps: u32,
 }
 
+/// One entry of `agent`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// A full id, or a bare name that is looked up in the chat's provider first.
+    pub default_model: Option<String>,
+    pub variant: Option<String>,
+}
+
+/// One entry of `variantsByModel`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VariantRule {
+    /// What each variant adds to the request body.
+    pub variants: BTreeMap<String, Map<String, Value>>,
+    pub exclude_providers: Vec<String>,
+    /// The dialects it is for; all when empty.
+    pub api: Vec<String>,
+}
+
 /// One entry of `providers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderConfig {
@@ -44,6 +68,11 @@ pub struct ProviderConfig {
     pub api: Option<String>,
     pub url: Option<String>,
     pub key: Option<Secret>,
+    /// Where in a netrc file the key is: `[login@]machine[:port]`.
+    pub key_rc: Option<String>,
+    /// Old ways to name the variables that hold key and url.
+    pub key_env: Option<String>,
+    pub url_env: Option<String>,
     pub completion_url_relative_path: Option<String>,
     pub think_tag_start: Option<String>,
     pub think_tag_end: Option<String>,
@@ -75,6 +104,8 @@ pub struct ModelConfig {
     pub output_limit: Option<u64>,
     pub cost: Option<crate::llm::Cost>,
     pub image_input: Option<bool>,
+    /// What each variant adds to the request body; an empty object takes a built-in one away.
+    pub variants: BTreeMap<String, Map<String, Value>>,
 }
 
 /// A text that must never reach a log, an error or a client.
@@ -136,7 +167,10 @@ impl Default for Config {
             default_agent: "code".to_owned(),
             welcome_message: None,
             chat: ChatConfig { title: true, max_steps: 200 },
+            agents: BTreeMap::new(),
+            variants_by_model: BTreeMap::new(),
             local_discovery: true,
+            models_dev: true,
             stream_idle_timeout: Duration::from_secs(120),
             connect_timeout: Duration::from_secs(15),
         }
@@ -149,6 +183,9 @@ impl Default for ProviderConfig {
             api: None,
             url: None,
             key: None,
+            key_rc: None,
+            key_env: None,
+            url_env: None,
             completion_url_relative_path: None,
             think_tag_start: None,
             think_tag_end: None,

@@ -5,6 +5,8 @@
 //! its default. Messages name the place and the kind of value, never the value: it may be a
 //! secret.
 
+mod choices;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -43,6 +45,12 @@ impl<'a> Decoder<'a> {
         });
         self.optional_text(values, "welcomeMessage", &mut config.welcome_message, Blank::IsText);
         self.flag(values, "localDiscovery", &mut config.local_discovery, defaults.local_discovery);
+        if self.loose && ["pureConfig", "env"].iter().any(|key| self.is_isolated(values, key)) {
+            config.models_dev = false;
+        }
+        self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
+        self.agents(values, config);
+        self.variants_by_model(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);
         self.object(values, "providers", |decoder, providers| {
@@ -84,6 +92,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// A client's test suite wants nothing that depends on the machine or the network.
+    fn is_isolated(&self, values: &'a Map<String, Value>, key: &str) -> bool {
+        let found = self.find(values, key).map(|(_, value)| value);
+        found.is_some_and(|value| *value == Value::Bool(true) || value.as_str() == Some("test"))
+    }
+
     fn provider(&mut self, entry: &'a Map<String, Value>, provider: &mut ProviderConfig) {
         self.optional_text(entry, "api", &mut provider.api, Blank::IsNone);
         if let Some(api) = &mut provider.api {
@@ -93,6 +107,9 @@ impl<'a> Decoder<'a> {
         let mut key = provider.key.take().map(|secret| secret.expose().to_owned());
         self.optional_text(entry, "key", &mut key, Blank::IsNone);
         provider.key = key.map(Secret::new);
+        self.optional_text(entry, "keyRc", &mut provider.key_rc, Blank::IsNone);
+        self.optional_text(entry, "keyEnv", &mut provider.key_env, Blank::IsNone);
+        self.optional_text(entry, "urlEnv", &mut provider.url_env, Blank::IsNone);
         let path = &mut provider.completion_url_relative_path;
         self.optional_text(entry, "completionUrlRelativePath", path, Blank::IsText);
         self.optional_text(entry, "thinkTagStart", &mut provider.think_tag_start, Blank::IsText);
@@ -133,6 +150,7 @@ impl<'a> Decoder<'a> {
         self.optional_text(entry, "modelName", &mut model.model_name, Blank::IsNone);
         self.headers(entry, &mut model.extra_headers);
         self.object(entry, "extraPayload", |_, payload| deep_merge(&mut model.extra_payload, payload));
+        self.variants(entry, &mut model.variants);
         self.value(
             entry,
             "imageInput",
@@ -344,7 +362,7 @@ fn current_agent_name(name: &str) -> &str {
 /// `openai` is an old name. Which of the two OpenAI dialects it means is settled here only.
 fn current_api_name(name: &str) -> &str {
     match name {
-        "openai" => "openai-chat",
+        "openai" => "openai-responses",
         other => other,
     }
 }
