@@ -13,7 +13,9 @@ use super::{Decoder, Progress, Timeouts};
 use crate::base::ModelId;
 use crate::config::{ProviderConfig, Secret};
 use crate::http;
-use crate::llm::{Delta, DeltaStream, Image, LlmError, Message, Part, Replay, Request, Role, StopReason, ToolSpec, Usage};
+use crate::llm::{
+    Delta, DeltaStream, Image, LlmError, Message, Part, Replay, Request, Role, StopReason, ToolSpec, Usage,
+};
 use crate::providers::errors::Fault;
 
 #[path = "../../../tests/support/mock_llm.rs"]
@@ -207,8 +209,10 @@ fn any_part() -> impl Strategy<Value = Part> {
         4 => prop_oneof![Just(""), Just("a"), Just("b"), Just("call_1")].prop_map(str::to_owned),
         1 => prop_oneof![Just("é/ x".to_owned()), Just("i".repeat(100))],
     ];
-    let names = prop_oneof![Just("ls".to_owned()), Just(String::new()), Just("1 é.x/y".to_owned()), Just("n".repeat(99))];
-    let given = prop_oneof![Just("{}"), Just("{\"a\":1}"), Just(""), Just("[1]"), Just("{\"a\"")].prop_map(str::to_owned);
+    let names =
+        prop_oneof![Just("ls".to_owned()), Just(String::new()), Just("1 é.x/y".to_owned()), Just("n".repeat(99))];
+    let given =
+        prop_oneof![Just("{}"), Just("{\"a\":1}"), Just(""), Just("[1]"), Just("{\"a\"")].prop_map(str::to_owned);
     let images = || prop::collection::vec(Just(image("QUJD")), 0..2);
     let maybe = || prop::option::of(any_replay());
     prop_oneof![

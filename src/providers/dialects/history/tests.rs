@@ -57,8 +57,7 @@ fn what_is_missing_is_filled_in() {
 fn ids_are_unique_and_plain() {
     let round = |id: &str| vec![assistant(vec![called(id, "{}", None)]), user(vec![result(id, "r", vec![])])];
     let found = shape(&[round("a"), round("a"), round("é"), round("")].concat(), RULES);
-    let expected =
-        ["call a", "a=r", "call call_2", "call_2=r", "call call_3", "call_3=r", "call call_4", "call_4=r"];
+    let expected = ["call a", "a=r", "call call_2", "call_2=r", "call call_3", "call_3=r", "call call_4", "call_4=r"];
     assert_eq!(found, expected);
 }
 
