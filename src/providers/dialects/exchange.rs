@@ -15,7 +15,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use reqwest::{Method, Response};
 
 use super::watchdog::unless_silent;
-use super::{Decoder, Progress, Timeouts};
+use super::{Decoder, Progress, Timeouts, lines};
 use crate::config::Secret;
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError};
@@ -34,8 +34,38 @@ pub struct Call {
     pub body: Bytes,
     /// Whether the answer was asked for as a stream.
     pub streamed: bool,
+    pub framing: Framing,
     pub origin: Arc<Origin>,
     pub timeouts: Timeouts,
+}
+
+/// How a streamed body is cut into events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// One JSON text per line.
+    Lines,
+}
+
+pub(super) type EventStream = BoxStream<'static, Result<Event, SseError>>;
+
+impl Framing {
+    pub(super) fn events(self, source: BoxStream<'static, Result<Bytes, LlmError>>) -> EventStream {
+        match self {
+            Self::Sse => Events::new(source).boxed(),
+            Self::Lines => lines::events(source),
+        }
+    }
+
+    /// Whether a body of this content type is an answer in one piece although a stream was asked
+    /// for. Lines are JSON themselves, and proxies label them so.
+    fn is_whole(self, content_type: &str) -> bool {
+        match self {
+            Self::Sse => content_type.starts_with("application/json"),
+            Self::Lines => false,
+        }
+    }
 }
 
 /// The answer to `call`, decoded.
@@ -76,8 +106,30 @@ pub async fn get(
     max: usize,
 ) -> Result<Bytes, LlmError> {
     let request = http.request(Method::GET, url).map_err(|error| unsendable(origin, &error))?;
+    fetch(request.headers(headers), origin, patience, max).await
+}
+
+/// POST a JSON `body` to `url`; the answer is as for [`get`].
+pub async fn post(
+    http: &http::Client,
+    url: &str,
+    headers: HeaderMap,
+    body: Bytes,
+    origin: &Origin,
+    (patience, max): (Duration, usize),
+) -> Result<Bytes, LlmError> {
+    let request = http.request(Method::POST, url).map_err(|error| unsendable(origin, &error))?;
+    fetch(request.headers(headers).body(body), origin, patience, max).await
+}
+
+async fn fetch(
+    request: reqwest::RequestBuilder,
+    origin: &Origin,
+    patience: Duration,
+    max: usize,
+) -> Result<Bytes, LlmError> {
     let work = async {
-        let response = request.headers(headers).send().await.map_err(|error| origin.network(&error))?;
+        let response = request.send().await.map_err(|error| origin.network(&error))?;
         let response = check_status(response, origin, patience).await?;
         read_all(response, max, origin, patience).await
     };
@@ -111,6 +163,21 @@ pub fn headers(
     Ok(headers)
 }
 
+/// Adds the key under a vendor's own header, unless the user set that header.
+pub fn add_key_header(
+    headers: &mut HeaderMap,
+    name: &'static str,
+    key: Option<&Secret>,
+    origin: &Origin,
+) -> Result<(), LlmError> {
+    if let Some(key) = key.map(|key| key.expose().trim()).filter(|key| !key.is_empty())
+        && !headers.contains_key(name)
+    {
+        headers.insert(name, header_value("authorization", key, origin)?);
+    }
+    Ok(())
+}
+
 /// Whether the value of a user's header must not be shown. Others are left readable in errors:
 /// hiding every word that also happens to be a header's value would garble them.
 pub fn is_secret_header(name: &str) -> bool {
@@ -130,7 +197,7 @@ struct Answer<D> {
 enum Phase {
     Sending(Box<Call>),
     Streaming {
-        events: Box<Events>,
+        events: EventStream,
         origin: Arc<Origin>,
     },
     /// The answer comes in one piece.
@@ -164,17 +231,14 @@ impl<D: Decoder> Answer<D> {
                     let error = sse_error(error, &origin);
                     self.finish(&origin, Some(error));
                 }
-                None => {
-                    tracing::debug!(bytes = events.total_bytes(), "the answer's body ended");
-                    self.finish(&origin, None);
-                }
+                None => self.finish(&origin, None),
             },
             Phase::Over => {}
         }
     }
 
     async fn begin(&mut self, call: Call) -> Result<(), LlmError> {
-        let Call { http, url, headers, body, streamed, origin, timeouts } = call;
+        let Call { http, url, headers, body, streamed, framing, origin, timeouts } = call;
         let request = http.request(Method::POST, &url).map_err(|error| unsendable(&origin, &error))?;
         let patience = if streamed { timeouts.stream_idle } else { timeouts.whole_answer };
         let response = unless_silent(patience, request.headers(headers).body(body).send())
@@ -187,16 +251,16 @@ impl<D: Decoder> Answer<D> {
             return Err(origin.protocol("a web page instead of a model's answer"));
         }
         self.ready.push_back(Ok(Delta::Started));
-        if streamed && !kind.starts_with("application/json") {
+        if streamed && !framing.is_whole(&kind) {
             let source = chunks(response, timeouts.stream_idle, Arc::clone(&origin));
-            self.phase = Phase::Streaming { events: Box::new(Events::new(source)), origin };
+            self.phase = Phase::Streaming { events: framing.events(source), origin };
             return Ok(());
         }
         self.phase = Phase::Whole { response: Box::new(response), origin, patience };
         Ok(())
     }
 
-    fn take_event(&mut self, event: &Event, events: Box<Events>, origin: Arc<Origin>) {
+    fn take_event(&mut self, event: &Event, events: EventStream, origin: Arc<Origin>) {
         let mut deltas = Vec::new();
         let progress = self.decoder.event(event, &mut deltas);
         if !self.emit(deltas, &origin) {
@@ -205,7 +269,7 @@ impl<D: Decoder> Answer<D> {
         match progress {
             Ok(Progress::More) => self.phase = Phase::Streaming { events, origin },
             Ok(Progress::Complete) => {
-                drain(*events);
+                drain(events);
                 self.finish(&origin, None);
             }
             // A cut event is how a broken stream ends, not a fault of the dialect.
@@ -230,6 +294,7 @@ impl<D: Decoder> Answer<D> {
         for delta in deltas {
             self.bytes += match &delta {
                 Delta::Text(text) | Delta::Reasoning(text) | Delta::ToolCallArguments { text, .. } => text.len(),
+                Delta::Image(image) => image.base64.len(),
                 _ => 0,
             };
             if self.bytes > self.limit {
@@ -269,7 +334,7 @@ impl<D: Decoder> Answer<D> {
 
 /// Reads the few bytes that end the body, off the path of the answer, so that the connection can
 /// be used again. Bounded, because a server may keep it open for no reason.
-fn drain(mut events: Events) {
+fn drain(mut events: EventStream) {
     const PATIENCE: Duration = Duration::from_secs(1);
     const MAX_EVENTS: usize = 16;
     tokio::spawn(tokio::time::timeout(PATIENCE, async move {

@@ -17,8 +17,10 @@ use bytes::Bytes;
 use serde_json::Value;
 
 pub use decode::ChatDecoder;
+/// The other OpenAI dialect lists models in the same shape.
+pub(super) use models::parse as parse_models;
 
-use super::exchange::{self, Call};
+use super::exchange::{self, Call, Framing};
 use super::{ListedModel, Timeouts};
 use crate::config::{ProviderConfig, Secret};
 use crate::http;
@@ -70,6 +72,7 @@ impl OpenAiChat {
             url,
             headers,
             streamed: body.get("stream") == Some(&Value::Bool(true)),
+            framing: Framing::Sse,
             body: Bytes::from(Value::Object(body).to_string()),
             origin: Arc::new(origin),
             timeouts: self.timeouts,
