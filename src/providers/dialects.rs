@@ -4,9 +4,14 @@
 //! Everything that touches a socket (sending, status, framing, the idle watchdog, the limits) is
 //! in [`exchange`] and knows no dialect.
 
+pub mod anthropic;
+pub mod bedrock;
+mod claude;
+mod event_stream;
 pub mod exchange;
 pub mod openai_chat;
 mod payload;
+mod turns;
 mod watchdog;
 
 use std::time::Duration;

@@ -13,7 +13,9 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
+use serde_json::Value;
 
+use super::event_stream::{self, FrameError};
 use super::watchdog::unless_silent;
 use super::{Decoder, Progress, Timeouts};
 use crate::config::Secret;
@@ -34,8 +36,18 @@ pub struct Call {
     pub body: Bytes,
     /// Whether the answer was asked for as a stream.
     pub streamed: bool,
+    pub framing: Framing,
     pub origin: Arc<Origin>,
     pub timeouts: Timeouts,
+}
+
+/// How a streamed body is cut into events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events.
+    Sse,
+    /// Amazon's binary frames.
+    EventStream,
 }
 
 /// The answer to `call`, decoded.
@@ -127,10 +139,13 @@ struct Answer<D> {
     limit: usize,
 }
 
+/// The events of a body, whatever their framing.
+type EventItems = BoxStream<'static, Result<Event, LlmError>>;
+
 enum Phase {
     Sending(Box<Call>),
     Streaming {
-        events: Box<Events>,
+        events: EventItems,
         origin: Arc<Origin>,
     },
     /// The answer comes in one piece.
@@ -160,12 +175,9 @@ impl<D: Decoder> Answer<D> {
             }
             Phase::Streaming { mut events, origin } => match events.next().await {
                 Some(Ok(event)) => self.take_event(&event, events, origin),
-                Some(Err(error)) => {
-                    let error = sse_error(error, &origin);
-                    self.finish(&origin, Some(error));
-                }
+                Some(Err(error)) => self.finish(&origin, Some(error)),
                 None => {
-                    tracing::debug!(bytes = events.total_bytes(), "the answer's body ended");
+                    tracing::debug!("the answer's body ended");
                     self.finish(&origin, None);
                 }
             },
@@ -174,7 +186,7 @@ impl<D: Decoder> Answer<D> {
     }
 
     async fn begin(&mut self, call: Call) -> Result<(), LlmError> {
-        let Call { http, url, headers, body, streamed, origin, timeouts } = call;
+        let Call { http, url, headers, body, streamed, framing, origin, timeouts } = call;
         let request = http.request(Method::POST, &url).map_err(|error| unsendable(&origin, &error))?;
         let patience = if streamed { timeouts.stream_idle } else { timeouts.whole_answer };
         let response = unless_silent(patience, request.headers(headers).body(body).send())
@@ -189,14 +201,14 @@ impl<D: Decoder> Answer<D> {
         self.ready.push_back(Ok(Delta::Started));
         if streamed && !kind.starts_with("application/json") {
             let source = chunks(response, timeouts.stream_idle, Arc::clone(&origin));
-            self.phase = Phase::Streaming { events: Box::new(Events::new(source)), origin };
+            self.phase = Phase::Streaming { events: framed(framing, source, &origin), origin };
             return Ok(());
         }
         self.phase = Phase::Whole { response: Box::new(response), origin, patience };
         Ok(())
     }
 
-    fn take_event(&mut self, event: &Event, events: Box<Events>, origin: Arc<Origin>) {
+    fn take_event(&mut self, event: &Event, events: EventItems, origin: Arc<Origin>) {
         let mut deltas = Vec::new();
         let progress = self.decoder.event(event, &mut deltas);
         if !self.emit(deltas, &origin) {
@@ -205,7 +217,7 @@ impl<D: Decoder> Answer<D> {
         match progress {
             Ok(Progress::More) => self.phase = Phase::Streaming { events, origin },
             Ok(Progress::Complete) => {
-                drain(*events);
+                drain(events);
                 self.finish(&origin, None);
             }
             // A cut event is how a broken stream ends, not a fault of the dialect.
@@ -230,6 +242,8 @@ impl<D: Decoder> Answer<D> {
         for delta in deltas {
             self.bytes += match &delta {
                 Delta::Text(text) | Delta::Reasoning(text) | Delta::ToolCallArguments { text, .. } => text.len(),
+                Delta::Opaque(replay) => weight(&replay.data),
+                Delta::Image(image) => image.base64.len(),
                 _ => 0,
             };
             if self.bytes > self.limit {
@@ -267,9 +281,19 @@ impl<D: Decoder> Answer<D> {
     }
 }
 
+/// About how much memory a value takes.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(entries) => entries.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        _ => 8,
+    }
+}
+
 /// Reads the few bytes that end the body, off the path of the answer, so that the connection can
 /// be used again. Bounded, because a server may keep it open for no reason.
-fn drain(mut events: Events) {
+fn drain(mut events: EventItems) {
     const PATIENCE: Duration = Duration::from_secs(1);
     const MAX_EVENTS: usize = 16;
     tokio::spawn(tokio::time::timeout(PATIENCE, async move {
@@ -279,6 +303,20 @@ fn drain(mut events: Events) {
             }
         }
     }));
+}
+
+fn framed(
+    framing: Framing,
+    source: BoxStream<'static, Result<Bytes, LlmError>>,
+    origin: &Arc<Origin>,
+) -> EventItems {
+    let origin = Arc::clone(origin);
+    match framing {
+        Framing::Sse => Events::new(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed(),
+        Framing::EventStream => {
+            event_stream::events(source).map(move |item| item.map_err(|error| frame_error(error, &origin))).boxed()
+        }
+    }
 }
 
 fn chunks(response: Response, idle: Duration, origin: Arc<Origin>) -> BoxStream<'static, Result<Bytes, LlmError>> {
@@ -342,7 +380,7 @@ fn content_type(response: &Response) -> String {
 fn header_value(name: &str, value: &str, origin: &Origin) -> Result<HeaderValue, LlmError> {
     let mut parsed = HeaderValue::from_str(value.trim()).map_err(|_| {
         let (class, what) = match name {
-            "authorization" => (ErrorClass::Auth, "The API key".to_owned()),
+            "authorization" | "x-api-key" => (ErrorClass::Auth, "The API key".to_owned()),
             name => (ErrorClass::BadRequest, format!("The header {name}")),
         };
         origin.build(class, format!("{what} contains characters that cannot be sent. Check the provider's settings."))
@@ -360,5 +398,12 @@ fn sse_error(error: SseError, origin: &Origin) -> LlmError {
         SseError::TooLarge => origin.protocol("one event of the stream is larger than 16 MiB"),
         SseError::NotUtf8 => origin.protocol("the stream is not UTF-8 text"),
         SseError::Source(error) => error,
+    }
+}
+
+fn frame_error(error: FrameError, origin: &Origin) -> LlmError {
+    match error {
+        FrameError::Malformed(what) => origin.protocol(what),
+        FrameError::Source(error) => error,
     }
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use decode::ChatDecoder;
 
-use super::exchange::{self, Call};
+use super::exchange::{self, Call, Framing};
 use super::{ListedModel, Timeouts};
 use crate::config::{ProviderConfig, Secret};
 use crate::http;
@@ -70,6 +70,7 @@ impl OpenAiChat {
             url,
             headers,
             streamed: body.get("stream") == Some(&Value::Bool(true)),
+            framing: Framing::Sse,
             body: Bytes::from(Value::Object(body).to_string()),
             origin: Arc::new(origin),
             timeouts: self.timeouts,
