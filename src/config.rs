@@ -79,8 +79,18 @@ pub struct ProviderConfig {
     pub extra_headers: BTreeMap<String, String>,
     /// Whether the provider's own list of models is asked for; only an explicit `false` says no.
     pub fetch_models: bool,
+    /// How long a provider is asked to keep what it cached of a prompt, where it can be asked.
+    pub cache_retention: CacheRetention,
     pub retry: RetryConfig,
     pub models: BTreeMap<String, ModelConfig>,
+}
+
+/// The two lengths of life that vendors offer; the long one costs more to write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CacheRetention {
+    #[default]
+    Short,
+    Long,
 }
 
 /// How often and how long a failed call is tried again.
@@ -191,6 +201,7 @@ impl Default for ProviderConfig {
             think_tag_end: None,
             extra_headers: BTreeMap::new(),
             fetch_models: true,
+            cache_retention: CacheRetention::Short,
             retry: RetryConfig::default(),
             models: BTreeMap::new(),
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::document::{Document, KeyPath, kind_of};
-use super::{Config, ConfigProblem, ModelConfig, ProviderConfig, RetryConfig, Secret};
+use super::{CacheRetention, Config, ConfigProblem, ModelConfig, ProviderConfig, RetryConfig, Secret};
 
 /// A longer time is a mistake, and far larger numbers would overflow clocks.
 const MAX_SECONDS: f64 = 30.0 * 24.0 * 3600.0;
@@ -116,6 +116,7 @@ impl<'a> Decoder<'a> {
         self.optional_text(entry, "thinkTagEnd", &mut provider.think_tag_end, Blank::IsText);
         self.headers(entry, &mut provider.extra_headers);
         self.flag(entry, "fetchModels", &mut provider.fetch_models, true);
+        self.value(entry, "cacheRetention", cache_retention, &mut provider.cache_retention);
         self.object(entry, "retry", |decoder, retry| decoder.retry(retry, &mut provider.retry));
         self.object(entry, "models", |decoder, models| {
             for (name, value) in models {
@@ -331,6 +332,16 @@ enum Blank {
 fn expected(what: &str, found: &Value) -> String {
     let why = if found.is_number() && what.contains("number") { "this one" } else { kind_of(found) };
     format!("expected {what}, not {why}; the value is ignored")
+}
+
+fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, String> {
+    match found {
+        None => Ok(CacheRetention::Short),
+        Some(Value::String(text)) if text.trim() == "short" => Ok(CacheRetention::Short),
+        Some(Value::String(text)) if text.trim() == "long" => Ok(CacheRetention::Long),
+        Some(Value::String(_)) => Err("expected \"short\" or \"long\"; the value is ignored".to_owned()),
+        Some(other) => Err(expected("\"short\" or \"long\"", other)),
+    }
 }
 
 fn number(value: &Value) -> Option<f64> {

@@ -4,7 +4,11 @@
 //! Everything that touches a socket (sending, status, framing, the idle watchdog, the limits) is
 //! in [`exchange`] and knows no dialect.
 
+pub mod anthropic;
+pub mod bedrock;
+mod claude;
 mod endpoint;
+mod event_stream;
 pub mod exchange;
 pub mod gemini;
 mod history;
@@ -15,6 +19,7 @@ pub mod openai_responses;
 mod payload;
 #[cfg(test)]
 mod testing;
+mod turns;
 mod watchdog;
 
 use std::time::Duration;

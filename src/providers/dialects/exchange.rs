@@ -13,9 +13,10 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
+use serde_json::Value;
 
 use super::watchdog::unless_silent;
-use super::{Decoder, Progress, Timeouts, lines};
+use super::{Decoder, Progress, Timeouts, event_stream, lines};
 use crate::config::Secret;
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError};
@@ -46,6 +47,8 @@ pub enum Framing {
     Sse,
     /// One JSON text per line.
     Lines,
+    /// Amazon's binary frames.
+    EventStream,
 }
 
 pub(super) type EventStream = BoxStream<'static, Result<Event, SseError>>;
@@ -55,6 +58,7 @@ impl Framing {
         match self {
             Self::Sse => Events::new(source).boxed(),
             Self::Lines => lines::events(source),
+            Self::EventStream => event_stream::events(source).map(|item| item.map_err(SseError::from)).boxed(),
         }
     }
 
@@ -62,7 +66,7 @@ impl Framing {
     /// for. Lines are JSON themselves, and proxies label them so.
     fn is_whole(self, content_type: &str) -> bool {
         match self {
-            Self::Sse => content_type.starts_with("application/json"),
+            Self::Sse | Self::EventStream => content_type.starts_with("application/json"),
             Self::Lines => false,
         }
     }
@@ -294,6 +298,7 @@ impl<D: Decoder> Answer<D> {
         for delta in deltas {
             self.bytes += match &delta {
                 Delta::Text(text) | Delta::Reasoning(text) | Delta::ToolCallArguments { text, .. } => text.len(),
+                Delta::Opaque(replay) => weight(&replay.data),
                 Delta::Image(image) => image.base64.len(),
                 _ => 0,
             };
@@ -329,6 +334,16 @@ impl<D: Decoder> Answer<D> {
         {
             self.ready.push_back(Err(error));
         }
+    }
+}
+
+/// About how much memory a value takes.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(entries) => entries.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        _ => 8,
     }
 }
 
@@ -407,7 +422,7 @@ fn content_type(response: &Response) -> String {
 fn header_value(name: &str, value: &str, origin: &Origin) -> Result<HeaderValue, LlmError> {
     let mut parsed = HeaderValue::from_str(value.trim()).map_err(|_| {
         let (class, what) = match name {
-            "authorization" => (ErrorClass::Auth, "The API key".to_owned()),
+            "authorization" | "x-api-key" => (ErrorClass::Auth, "The API key".to_owned()),
             name => (ErrorClass::BadRequest, format!("The header {name}")),
         };
         origin.build(class, format!("{what} contains characters that cannot be sent. Check the provider's settings."))
@@ -423,6 +438,7 @@ fn unsendable(origin: &Origin, error: &http::HttpError) -> LlmError {
 fn sse_error(error: SseError, origin: &Origin) -> LlmError {
     match error {
         SseError::TooLarge => origin.protocol("one event of the stream is larger than 16 MiB"),
+        SseError::Malformed(what) => origin.protocol(what),
         SseError::NotUtf8 => origin.protocol("the stream is not UTF-8 text"),
         SseError::Source(error) => error,
     }

@@ -1,0 +1,381 @@
+//! The events of a streamed message into deltas.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+use crate::base::{ModelId, text};
+use crate::llm::{Delta, Replay, ServerTool, StopReason, Usage};
+use crate::providers::dialects::{Decoder, Progress};
+use crate::providers::errors::Fault;
+use crate::providers::sse::Event;
+
+/// An answer of more open blocks, or a block with more hidden text, is none.
+const MAX_OPEN_BLOCKS: usize = 1000;
+const MAX_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
+
+/// Decodes one answer. Feed it every event, then call [`Decoder::end`].
+#[derive(Debug)]
+pub struct AnthropicDecoder {
+    /// Replays are marked with it: a signature is worthless to another model.
+    model: String,
+    open: HashMap<u64, Open>,
+    /// What the provider's own tools were asked, by id, until their results come.
+    server_calls: HashMap<String, (String, Map<String, Value>)>,
+    calls: usize,
+    usage: Usage,
+    stop_reason: Option<String>,
+    any_output: bool,
+    paused: Arc<AtomicBool>,
+}
+
+/// A block whose end has not come.
+#[derive(Debug)]
+enum Open {
+    Text,
+    Thinking { shown: bool, signature: String },
+    /// `input` is what came with the start, which counts when nothing follows.
+    Call { index: usize, input: Map<String, Value>, streamed: bool },
+    ServerCall { block: Value, input: String },
+    /// Sent back as it came.
+    Opaque(Value),
+    Other,
+}
+
+impl AnthropicDecoder {
+    pub fn new(model: &ModelId) -> Self {
+        Self {
+            model: model.as_str().to_owned(),
+            open: HashMap::new(),
+            server_calls: HashMap::new(),
+            calls: 0,
+            usage: Usage::default(),
+            stop_reason: None,
+            any_output: false,
+            paused: Arc::default(),
+        }
+    }
+
+    /// Becomes true with the stop of an answer that the provider wants to go on with.
+    pub(super) fn paused(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.paused)
+    }
+
+    fn start(&mut self, index: u64, block: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
+        // Some servers never end a block but by starting the next.
+        if let Some(before) = self.open.remove(&index) {
+            self.close(before, out);
+        }
+        if self.open.len() >= MAX_OPEN_BLOCKS {
+            return Err(Fault::Protocol(format!("more than {MAX_OPEN_BLOCKS} open blocks")));
+        }
+        let open = match str_of(block, "type") {
+            "text" => {
+                self.say(str_of(block, "text"), out);
+                for citation in block.get("citations").and_then(Value::as_array).into_iter().flatten() {
+                    cite(citation, out);
+                }
+                Open::Text
+            }
+            "thinking" => {
+                let shown = self.think(str_of(block, "thinking"), out);
+                Open::Thinking { shown, signature: str_of(block, "signature").to_owned() }
+            }
+            "tool_use" => {
+                let index = self.calls;
+                self.calls += 1;
+                self.any_output = true;
+                let (id, name) = (str_of(block, "id").to_owned(), str_of(block, "name").to_owned());
+                out.push(Delta::ToolCallStart { index, id, name });
+                Open::Call { index, input: object_of(block, "input"), streamed: false }
+            }
+            "server_tool_use" => {
+                self.any_output = true;
+                let (id, name) = (str_of(block, "id").to_owned(), str_of(block, "name").to_owned());
+                out.push(Delta::ServerTool(ServerTool::Started { id, name }));
+                Open::ServerCall { block: block.clone(), input: String::new() }
+            }
+            "redacted_thinking" => Open::Opaque(block.clone()),
+            kind if kind.ends_with("_tool_result") => {
+                self.any_output = true;
+                self.server_result(block, out);
+                Open::Opaque(block.clone())
+            }
+            _ => Open::Other,
+        };
+        self.open.insert(index, open);
+        Ok(())
+    }
+
+    fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
+        match str_of(delta, "type") {
+            "text_delta" => self.say(str_of(delta, "text"), out),
+            "thinking_delta" => {
+                let came = self.think(str_of(delta, "thinking"), out);
+                let open = self.open.entry(index).or_insert(Open::Thinking { shown: false, signature: String::new() });
+                if let Open::Thinking { shown, .. } = open {
+                    *shown |= came;
+                }
+            }
+            "signature_delta" => {
+                if let Some(Open::Thinking { signature, .. }) = self.open.get_mut(&index) {
+                    append(signature, str_of(delta, "signature"))?;
+                }
+            }
+            "input_json_delta" => match self.open.get_mut(&index) {
+                Some(Open::Call { index, streamed, .. }) => {
+                    let text = str_of(delta, "partial_json");
+                    if !text.is_empty() {
+                        *streamed = true;
+                        out.push(Delta::ToolCallArguments { index: *index, text: text.to_owned() });
+                    }
+                }
+                Some(Open::ServerCall { input, .. }) => append(input, str_of(delta, "partial_json"))?,
+                _ => {}
+            },
+            "citations_delta" => cite(delta.get("citation").unwrap_or(&Value::Null), out),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str, out: &mut Vec<Delta>) {
+        if !text.is_empty() {
+            self.any_output = true;
+            out.push(Delta::Text(text.to_owned()));
+        }
+    }
+
+    fn think(&mut self, text: &str, out: &mut Vec<Delta>) -> bool {
+        if !text.is_empty() {
+            self.any_output = true;
+            out.push(Delta::Reasoning(text.to_owned()));
+        }
+        !text.is_empty()
+    }
+
+    /// Ends a block that is complete.
+    fn close(&mut self, block: Open, out: &mut Vec<Delta>) {
+        match block {
+            Open::Thinking { shown: true, signature } => {
+                let data = json!({"model": self.model, "signature": signature});
+                let replay = (!signature.is_empty()).then(|| Replay { dialect: NAME.to_owned(), data });
+                out.push(Delta::ReasoningEnd { replay });
+            }
+            // Thoughts that are not shown still have to come back.
+            Open::Thinking { shown: false, signature } if !signature.is_empty() => {
+                out.push(self.opaque(json!({"type": "thinking", "thinking": "", "signature": signature})));
+            }
+            Open::Call { index, input, streamed: false } => {
+                let text = Value::Object(input).to_string();
+                out.push(Delta::ToolCallArguments { index, text });
+            }
+            Open::ServerCall { mut block, input } => {
+                let input = match serde_json::from_str(&input) {
+                    Ok(input) => input,
+                    Err(_) => object_of(&block, "input"),
+                };
+                let call = (str_of(&block, "name").to_owned(), input.clone());
+                self.server_calls.insert(str_of(&block, "id").to_owned(), call);
+                block["input"] = Value::Object(input);
+                out.push(self.opaque(block));
+            }
+            Open::Opaque(block) => out.push(self.opaque(block)),
+            _ => {}
+        }
+    }
+
+    fn server_result(&mut self, block: &Value, out: &mut Vec<Delta>) {
+        let id = str_of(block, "tool_use_id").to_owned();
+        let unknown = || (str_of(block, "type").trim_end_matches("_tool_result").to_owned(), Map::new());
+        let (name, input) = self.server_calls.remove(&id).unwrap_or_else(unknown);
+        let content = block.get("content").unwrap_or(&Value::Null);
+        let (output, error) = described(content);
+        out.push(Delta::ServerTool(ServerTool::Finished { id, name, input, output, error }));
+    }
+
+    fn opaque(&self, block: Value) -> Delta {
+        Delta::Opaque(Replay { dialect: NAME.to_owned(), data: json!({"model": self.model, "block": block}) })
+    }
+
+    /// The counts of the start and of the end; a count that is missing or zero changes nothing.
+    fn usage(&mut self, usage: Option<&Value>, out: &mut Vec<Delta>) {
+        let Some(usage) = usage else { return };
+        let count = |key: &str, before: u64| usage.get(key).and_then(Value::as_u64).filter(|n| *n > 0).unwrap_or(before);
+        let now = Usage {
+            input: count("input_tokens", self.usage.input),
+            output: count("output_tokens", self.usage.output),
+            cache_read: count("cache_read_input_tokens", self.usage.cache_read),
+            cache_write: count("cache_creation_input_tokens", self.usage.cache_write),
+        };
+        if now != self.usage {
+            self.usage = now;
+            out.push(Delta::Usage(now));
+        }
+    }
+
+    fn stop_reason(&mut self, holder: &Value) {
+        if let Some(reason) = holder.get("stop_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
+            self.stop_reason = Some(reason.to_owned());
+        }
+    }
+
+    /// `None` when the answer is not complete.
+    fn stop(&self) -> Option<StopReason> {
+        match self.stop_reason.as_deref()? {
+            "max_tokens" | "model_context_window_exceeded" => Some(StopReason::MaxTokens),
+            "refusal" => Some(StopReason::Refusal),
+            // Imitators say `end_turn` after calls; what came counts.
+            _ if self.calls > 0 => Some(StopReason::ToolCalls),
+            "pause_turn" if self.any_output => {
+                self.paused.store(true, Ordering::Release);
+                Some(StopReason::EndTurn)
+            }
+            _ if self.any_output => Some(StopReason::EndTurn),
+            _ => None,
+        }
+    }
+}
+
+impl Decoder for AnthropicDecoder {
+    fn event(&mut self, event: &Event, out: &mut Vec<Delta>) -> Result<Progress, Fault> {
+        let data = event.data.trim();
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(Progress::More);
+        }
+        let chunk = parse(data.as_bytes())?;
+        let kind = match str_of(&chunk, "type") {
+            "" => event.name.as_deref().unwrap_or_default(),
+            kind => kind,
+        };
+        let index = chunk.get("index").and_then(Value::as_u64).unwrap_or_default();
+        match kind {
+            "message_start" => self.usage(chunk.pointer("/message/usage"), out),
+            "content_block_start" => self.start(index, chunk.get("content_block").unwrap_or(&Value::Null), out)?,
+            "content_block_delta" => self.delta(index, chunk.get("delta").unwrap_or(&Value::Null), out)?,
+            "content_block_stop" => {
+                if let Some(block) = self.open.remove(&index) {
+                    self.close(block, out);
+                }
+            }
+            "message_delta" => {
+                self.usage(chunk.get("usage"), out);
+                self.stop_reason(chunk.get("delta").unwrap_or(&Value::Null));
+            }
+            "message_stop" => return Ok(Progress::Complete),
+            "error" => return Err(reported(&chunk)),
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    fn whole(&mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<(), Fault> {
+        let message = parse(body)?;
+        if message.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(reported(&message));
+        }
+        let blocks = message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for block in blocks {
+            self.start(0, block, out)?;
+            if let Some(block) = self.open.remove(&0) {
+                self.close(block, out);
+            }
+        }
+        self.usage(message.get("usage"), out);
+        self.stop_reason(&message);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), Fault> {
+        // A block that was cut is not sent back; only what is shown has to be closed.
+        let shown = self.open.drain().any(|(_, block)| matches!(block, Open::Thinking { shown: true, .. }));
+        if shown {
+            out.push(Delta::ReasoningEnd { replay: None });
+        }
+        let stop = self.stop().ok_or(Fault::PrematureStop)?;
+        out.push(Delta::Stop(stop));
+        Ok(())
+    }
+}
+
+fn cite(citation: &Value, out: &mut Vec<Delta>) {
+    let url = str_of(citation, "url");
+    if !url.is_empty() {
+        let title = if str_of(citation, "title").is_empty() { url } else { str_of(citation, "title") };
+        out.push(Delta::Citation { title: title.to_owned(), url: url.to_owned() });
+    }
+}
+
+/// What a provider's own tool found, for the user to read, and whether it failed.
+fn described(content: &Value) -> (String, bool) {
+    const MAX_CHARS: usize = 2000;
+    if let Some(code) = content.get("error_code").and_then(Value::as_str) {
+        return (format!("failed: {code}"), true);
+    }
+    let line = |item: &Value| match (str_of(item, "title"), str_of(item, "url")) {
+        ("", "") => str_of(item, "text").to_owned(),
+        ("", url) => url.to_owned(),
+        (title, "") => title.to_owned(),
+        (title, url) => format!("{title}: {url}"),
+    };
+    match content {
+        Value::Array(items) => {
+            let lines: Vec<String> = items.iter().map(line).filter(|line| !line.is_empty()).collect();
+            (lines.join("\n"), false)
+        }
+        Value::String(text) => (text.clone(), false),
+        Value::Null => (String::new(), false),
+        other => (text::one_line(&other.to_string(), MAX_CHARS), false),
+    }
+}
+
+/// The error of an event or a body, with the status that its type stands for.
+fn reported(holder: &Value) -> Fault {
+    let mut error = holder.get("error").unwrap_or(holder).clone();
+    let status = match str_of(&error, "type") {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "api_error" => 500,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => return Fault::Reported(error),
+    };
+    if let Value::Object(error) = &mut error {
+        error.entry("code").or_insert_with(|| json!(status));
+    }
+    Fault::Reported(error)
+}
+
+fn append(target: &mut String, text: &str) -> Result<(), Fault> {
+    if target.len() + text.len() > MAX_HIDDEN_BYTES {
+        return Err(Fault::Protocol("a block that is not shown is too large".to_owned()));
+    }
+    target.push_str(text);
+    Ok(())
+}
+
+fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn object_of(value: &Value, key: &str) -> Map<String, Value> {
+    value.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn parse(data: &[u8]) -> Result<Value, Fault> {
+    match serde_json::from_slice::<Value>(data) {
+        Ok(chunk) if chunk.is_object() => Ok(chunk),
+        _ => {
+            let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
+            Err(Fault::Protocol(format!("an event is not a JSON object: {}", text::one_line(&start, 80))))
+        }
+    }
+}
