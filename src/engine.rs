@@ -16,17 +16,18 @@ mod title;
 mod tool_call;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
 
 use crate::base::{ChatId, ModelId};
-use crate::config::ChatConfig;
+use crate::config::{AgentConfig, ChatConfig};
 use crate::llm::ModelInfo;
 use crate::providers::Registry;
 use crate::store::{ChatSummary, ListQuery, Store, StoreError};
@@ -47,6 +48,8 @@ pub struct Options {
     pub registry: Registry,
     pub store: Store,
     pub chat: ChatConfig,
+    /// What the agents prefer.
+    pub agents: BTreeMap<String, AgentConfig>,
     pub sink: Arc<dyn EventSink>,
     pub pace: Pace,
 }
@@ -83,6 +86,7 @@ struct Shared {
     registry: Registry,
     store: Store,
     config: ChatConfig,
+    agents: BTreeMap<String, AgentConfig>,
     sink: Arc<dyn EventSink>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
@@ -102,12 +106,13 @@ pub struct Catalog {
 impl Engine {
     /// Does no I/O; the store and the HTTP client open when they are first needed.
     pub fn new(options: Options) -> Self {
-        let Options { registry, store, chat, sink, pace } = options;
+        let Options { registry, store, chat, agents, sink, pace } = options;
         Self {
             shared: Arc::new(Shared {
                 registry,
                 store,
                 config: chat,
+                agents,
                 sink,
                 pace,
                 chats: DashMap::new(),
@@ -185,11 +190,31 @@ impl Engine {
         &self.shared.registry
     }
 
-    /// Asks the providers for their models, and says so if anything changed.
+    /// Asks the providers for their models and the public catalogue for what is known of them, and
+    /// says so whenever something changed: a slow one of the two does not hold the other back.
     pub async fn refresh_models(&self) {
-        if self.shared.registry.refresh().await {
-            emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
-        }
+        let registry = &self.shared.registry;
+        let tell = |changed: bool| async move {
+            if changed {
+                emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
+            }
+        };
+        let lists = async { tell(registry.refresh().await).await };
+        let catalogue = async { tell(registry.refresh_catalogue().await).await };
+        join(lists, catalogue).await;
+    }
+
+    /// What an agent prefers; nothing when the configuration does not say.
+    pub fn agent(&self, name: &str) -> AgentConfig {
+        self.shared.agents.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The model an agent begins with, when the agent itself or the configuration names one.
+    /// `current` is whose provider a bare name is looked up in first.
+    pub fn agent_model(&self, agent: &str, current: Option<&ModelId>) -> Option<ModelId> {
+        let registry = &self.shared.registry;
+        let named = self.agent(agent).default_model.and_then(|name| registry.resolve(&name, current).ok());
+        named.or_else(|| registry.has_configured_default().then(|| registry.default_model()))
     }
 
     /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says

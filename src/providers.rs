@@ -3,8 +3,9 @@
 //!
 //! The engine asks the [`Registry`] for a model and a [`crate::llm::Provider`]; it does not know
 //! which dialect answers. A dialect joins by implementing [`Upstream`] and by one line in
-//! [`registry`]'s wiring.
+//! [`registry`]'s wiring, a vendor by one row in [`vendors`].
 
+pub mod catalog;
 pub mod dialects;
 pub mod discovery;
 pub mod errors;
@@ -12,8 +13,12 @@ pub mod guide;
 pub mod registry;
 pub mod retry;
 pub mod sse;
+pub mod variants;
+pub mod vendors;
 
 pub use dialects::ListedModel;
 pub use discovery::{LocalServer, Upstream};
 pub use guide::{Guide, GuideView};
-pub use registry::{Environment, KeySource, ProviderView, Registry, UnknownModel, Wiring};
+pub use registry::{
+    Environment, KeySource, ProviderState, ProviderView, Registry, UnknownModel, VariantChoice, Wiring,
+};

@@ -212,7 +212,7 @@ impl ChatActor {
         prompt: &Prompt,
         model: ModelId,
         provider: Arc<dyn Provider>,
-        notes: Vec<String>,
+        mut notes: Vec<String>,
         connection: Option<ConnectionReport>,
     ) {
         let stop = CancellationToken::new();
@@ -227,6 +227,8 @@ impl ChatActor {
             }
             (None, _) => None,
         };
+        let agent = prompt.agent.as_deref().unwrap_or(accept::DEFAULT_AGENT);
+        let payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
         let (sender, events) = mpsc::channel(16);
         let open = OpenState::default();
         let turn = Turn {
@@ -236,7 +238,8 @@ impl ChatActor {
             retry: self.shared.registry.retry(model.provider()),
             model,
             max_steps: self.shared.config.max_steps,
-            system: request::system_prompt(prompt.agent.as_deref().unwrap_or("code"), &prompt.workspace),
+            payload,
+            system: request::system_prompt(agent, &prompt.workspace),
             history: self.history.clone(),
             used_call_ids: call_ids(&self.history),
             totals: self.totals,

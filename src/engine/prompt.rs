@@ -15,6 +15,8 @@ pub struct Prompt {
     pub text: String,
     /// As the client wrote it: a full id, a bare name, `auto`, or nothing.
     pub model: Option<String>,
+    /// A variant of that model; what is unknown is ignored with a note.
+    pub variant: Option<String>,
     pub agent: Option<String>,
     pub contexts: Vec<Context>,
     pub workspace: Arc<Workspace>,

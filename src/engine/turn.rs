@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -38,6 +39,8 @@ pub(super) struct Turn {
     pub(super) info: Option<ModelInfo>,
     pub(super) retry: RetryConfig,
     pub(super) max_steps: u32,
+    /// What the model's variant adds to the body.
+    pub(super) payload: Map<String, Value>,
     pub(super) system: String,
     pub(super) history: Vec<Message>,
     pub(super) used_call_ids: HashSet<ToolCallId>,
@@ -178,7 +181,8 @@ impl Turn {
 
     /// One answer, tried again while nothing was shown and the error is worth it.
     async fn ask(&mut self) -> Result<Answer, AskError> {
-        let request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
+        let mut request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
+        request.payload.clone_from(&self.payload);
         let mut attempt = 0;
         loop {
             let error = match self.listen(request.clone()).await {

@@ -33,10 +33,18 @@ impl Surroundings {
     pub(super) fn engine(&self, loaded: &mut Loaded, sink: Arc<dyn EventSink>, pace: Pace) -> Engine {
         let dirs = &self.environment.dirs;
         let config_path = self.config_file.clone().unwrap_or_else(|| dirs.config.join("config.json"));
-        let seen = Environment { vars: self.environment.vars.clone(), config_path };
-        let (registry, problems) = Registry::new(&loaded.config, seen, Wiring::standard(&loaded.config));
+        let seen = Environment {
+            vars: self.environment.vars.clone(),
+            variable: Some(Arc::new(load::process_variable)),
+            config_path,
+            cache_dir: Some(dirs.cache.clone()),
+            ..Environment::default()
+        };
+        let wiring = Wiring::standard(&loaded.config, &seen);
+        let (registry, problems) = Registry::new(&loaded.config, seen, wiring);
         loaded.problems.extend(problems);
         let store = Store::at(dirs.data.join("chats.db"));
-        Engine::new(Options { registry, store, chat: loaded.config.chat.clone(), sink, pace })
+        let (chat, agents) = (loaded.config.chat.clone(), loaded.config.agents.clone());
+        Engine::new(Options { registry, store, chat, agents, sink, pace })
     }
 }

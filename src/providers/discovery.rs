@@ -8,8 +8,15 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::catalog::ModelFacts;
 use super::dialects::ListedModel;
+use super::dialects::anthropic::Anthropic;
+use super::dialects::bedrock::Bedrock;
+use super::dialects::gemini::Gemini;
+use super::dialects::ollama::Ollama;
 use super::dialects::openai_chat::OpenAiChat;
+use super::dialects::openai_responses::OpenAiResponses;
+use super::vendors::{Place, VENDORS};
 use crate::base::ModelId;
 use crate::config::{ModelConfig, ProviderConfig};
 use crate::llm::{LlmError, ModelInfo, Provider};
@@ -19,28 +26,41 @@ pub trait Upstream: Provider {
     fn list_models(&self) -> BoxFuture<'_, Result<Vec<ListedModel>, LlmError>>;
 }
 
-impl Upstream for OpenAiChat {
-    fn list_models(&self) -> BoxFuture<'_, Result<Vec<ListedModel>, LlmError>> {
-        Box::pin(Self::list_models(self))
-    }
+macro_rules! upstreams {
+    ($($dialect:ty,)*) => {
+        $(impl Upstream for $dialect {
+            fn list_models(&self) -> BoxFuture<'_, Result<Vec<ListedModel>, LlmError>> {
+                Box::pin(Self::list_models(self))
+            }
+        })*
+    };
 }
+
+upstreams!(Anthropic, Bedrock, Gemini, Ollama, OpenAiChat, OpenAiResponses,);
 
 /// A model server that may run on this machine without being configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
     /// The provider id it gets when it is found.
     pub id: String,
-    /// The base of its OpenAI-compatible interface.
+    /// The dialect it is asked in.
+    pub api: String,
+    /// Where that dialect begins.
     pub url: String,
 }
 
 impl LocalServer {
     /// The servers that are looked for. The address is numeric because `localhost` may resolve
     /// slowly or to another family than the server listens on.
-    pub fn well_known() -> Vec<Self> {
-        [("ollama", 11434), ("lmstudio", 1234)]
-            .map(|(id, port)| Self { id: id.to_owned(), url: format!("http://127.0.0.1:{port}/v1") })
-            .to_vec()
+    pub fn well_known(dialects: &[&str]) -> Vec<Self> {
+        let looked_for = VENDORS.iter().filter(|vendor| vendor.place == Place::Discovered);
+        looked_for
+            .filter_map(|vendor| {
+                let endpoint = vendor.endpoint(None, dialects)?;
+                let url = endpoint.url?.to_owned();
+                Some(Self { id: vendor.id.to_owned(), api: endpoint.api.to_owned(), url })
+            })
+            .collect()
     }
 }
 
@@ -76,8 +96,14 @@ pub(super) async fn list(upstream: &dyn Upstream, patience: Duration) -> Listing
 }
 
 /// The models of one provider: everything listed and everything configured. The configuration
-/// wins key by key; an alias (`modelName`) inherits what is known of the model behind it.
-pub(super) fn catalogue(provider: &str, config: &ProviderConfig, listed: &[ListedModel]) -> Vec<ModelInfo> {
+/// wins key by key; an alias (`modelName`) inherits what is known of the model behind it. `facts`
+/// says what is publicly known of a model, by the name that is sent and the name that is shown.
+pub(super) fn catalogue(
+    provider: &str,
+    config: &ProviderConfig,
+    listed: &[ListedModel],
+    facts: &dyn Fn(&str, &str) -> ModelFacts,
+) -> Vec<ModelInfo> {
     let listed: BTreeMap<&str, &ListedModel> = listed.iter().map(|model| (model.name.as_str(), model)).collect();
     let mut names: Vec<&str> = listed.keys().copied().chain(config.models.keys().map(String::as_str)).collect();
     names.sort_unstable();
@@ -90,14 +116,20 @@ pub(super) fn catalogue(provider: &str, config: &ProviderConfig, listed: &[Liste
             let real_name = own.model_name.as_deref().unwrap_or(name);
             let real = config.models.get(real_name).unwrap_or(&nothing);
             let found = listed.get(real_name);
+            let known = facts(real_name, name);
+            let can = found.and_then(|model| model.capabilities);
             let mut info = ModelInfo::named(ModelId::new(provider, name));
-            info.context_limit = own.context_limit.or(real.context_limit).or(found.and_then(|m| m.context_limit));
-            info.output_limit = own.output_limit.or(real.output_limit).or(found.and_then(|m| m.output_limit));
-            info.cost = own.cost.or(real.cost);
-            if let Some(can) = found.and_then(|model| model.capabilities) {
-                (info.tools, info.reasoning, info.vision) = (can.tools, can.reasoning, can.vision);
-            }
-            info.vision = own.image_input.or(real.image_input).unwrap_or(info.vision);
+            let context = own.context_limit.or(real.context_limit).or(found.and_then(|m| m.context_limit));
+            info.context_limit = context.or(known.context);
+            let output = own.output_limit.or(real.output_limit).or(found.and_then(|m| m.output_limit));
+            // A limit from elsewhere must fit into the window that is really there.
+            let fits = |limit: &u64| info.context_limit.is_none_or(|context| *limit < context);
+            info.output_limit = output.or(known.output.filter(fits));
+            info.cost = own.cost.or(real.cost).or(known.cost);
+            info.tools = can.map(|can| can.tools).or(known.tools).unwrap_or(info.tools);
+            info.reasoning = can.map(|can| can.reasoning).or(known.reasoning).unwrap_or(info.reasoning);
+            let image_input = own.image_input.or(real.image_input);
+            info.vision = image_input.or(can.map(|can| can.vision)).or(known.vision).unwrap_or(info.vision);
             info
         })
         .collect()
@@ -105,7 +137,7 @@ pub(super) fn catalogue(provider: &str, config: &ProviderConfig, listed: &[Liste
 
 /// Drops what cannot be meant: blank or endless names, models of another kind, limits of zero,
 /// and an output limit that would leave no room for the question.
-fn usable(models: Vec<ListedModel>) -> Vec<ListedModel> {
+pub(super) fn usable(models: Vec<ListedModel>) -> Vec<ListedModel> {
     let mut kept: Vec<ListedModel> = models
         .into_iter()
         .filter(|model| is_chat_name(&model.name))
@@ -141,8 +173,11 @@ mod tests {
 
     #[test]
     fn only_the_two_known_ports_are_looked_at() {
-        let urls: Vec<_> = LocalServer::well_known().into_iter().map(|s| format!("{} {}", s.id, s.url)).collect();
-        assert_eq!(urls, ["ollama http://127.0.0.1:11434/v1", "lmstudio http://127.0.0.1:1234/v1"]);
+        let urls = |dialects: &[&str]| -> Vec<String> {
+            LocalServer::well_known(dialects).into_iter().map(|s| format!("{} {}", s.id, s.url)).collect()
+        };
+        assert_eq!(urls(&["openai-chat"]), ["ollama http://127.0.0.1:11434/v1", "lmstudio http://127.0.0.1:1234/v1"]);
+        assert_eq!(urls(&["ollama"]), ["ollama http://127.0.0.1:11434"]);
     }
 
     #[test]
@@ -176,7 +211,7 @@ mod tests {
         );
         config.models.insert("alias".into(), ModelConfig { model_name: Some("big".into()), ..Default::default() });
         let found = [listed("big", Some(1000), Some(50)), listed("small", Some(200), None)];
-        let got = catalogue("p", &config, &found);
+        let got = catalogue("p", &config, &found, &|_, _| ModelFacts::default());
         let row = |name: &str| got.iter().find(|m| m.id.model() == name).map(|m| (m.context_limit, m.output_limit));
         assert_eq!(got.iter().map(|m| m.id.as_str()).collect::<Vec<_>>(), ["p/alias", "p/big", "p/fast", "p/small"]);
         assert_eq!(row("big"), Some((Some(7), Some(50))));
@@ -184,5 +219,29 @@ mod tests {
         assert_eq!(row("fast"), Some((Some(200), None)));
         assert_eq!((got[2].cost, got[2].vision), (Some(cost), true));
         assert_eq!((got[3].cost, got[3].vision), (None, false));
+    }
+
+    #[test]
+    fn public_facts_fill_what_nobody_else_says() {
+        let cost = Cost { input: 1.0, ..Cost::default() };
+        let known = ModelFacts {
+            context: Some(500),
+            output: Some(400),
+            cost: Some(cost),
+            reasoning: Some(false),
+            tools: Some(false),
+            vision: Some(true),
+        };
+        let facts = |real: &str, _: &str| if real == "small" { known } else { ModelFacts::default() };
+        let mut config = ProviderConfig::default();
+        let alias = ModelConfig { model_name: Some("small".into()), image_input: Some(false), ..Default::default() };
+        config.models.insert("alias".into(), alias);
+        let got = catalogue("p", &config, &[listed("small", Some(200), None), listed("other", None, None)], &facts);
+        let ids: Vec<&str> = got.iter().map(|m| m.id.as_str()).collect();
+        assert_eq!(ids, ["p/alias", "p/other", "p/small"]);
+        assert_eq!((got[2].context_limit, got[2].output_limit), (Some(200), None), "400 would not fit into 200");
+        assert_eq!((got[2].cost, got[2].tools, got[2].reasoning, got[2].vision), (Some(cost), false, false, true));
+        assert!(!got[0].vision && got[0].cost == Some(cost), "the user's word counts, the rest is inherited");
+        assert_eq!((got[1].tools, got[1].reasoning, got[1].vision, got[1].cost), (true, true, false, None));
     }
 }

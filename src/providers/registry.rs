@@ -2,77 +2,42 @@
 //!
 //! The registry is built from the configuration without any I/O, so that `initialize` is fast;
 //! [`Registry::refresh`] then asks providers for their lists and looks for local servers. Readers
-//! always see one whole snapshot. The offline guide is a provider like any other: it is listed
-//! last and is the default only while nothing else exists.
+//! always see one whole snapshot. A vendor whose key is known needs no configuration. The offline
+//! guide is a provider like any other: it is listed last and is the default only while nothing else
+//! exists.
 
 mod build;
+mod environment;
+mod refresh;
 mod similar;
+mod snapshot;
+mod views;
+mod wiring;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::time::Duration;
 
-use futures_util::future::{join, join_all};
+use serde_json::{Map, Value};
 
-use super::dialects::openai_chat::OpenAiChat;
-use super::dialects::{ListedModel, Timeouts};
-use super::discovery::{self, Listing, LocalServer, Upstream};
+use super::catalog::{Catalog, Wanted};
+use super::dialects::ListedModel;
+use super::discovery::{LocalServer, Upstream};
 use super::guide::{Guide, GuideView};
+use super::variants::{self, Asked, Rules, Variants};
+use super::vendors::Vendor;
 use crate::base::ModelId;
-use crate::config::{Config, ConfigProblem, ProviderConfig, RetryConfig, Secret};
-use crate::http;
+use crate::config::{Config, ConfigProblem, ProviderConfig, RetryConfig};
 use crate::llm::{ModelInfo, Provider};
 
-/// What the caller read from the process environment and the disk layout; nothing here reads it
-/// itself.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Environment {
-    /// The variables that matter here: `*_API_KEY` and `*_API_URL`.
-    pub vars: BTreeMap<String, String>,
-    /// The user's configuration file, shown by the guide whether or not it exists.
-    pub config_path: PathBuf,
-}
-
-/// How providers are made and how long they are waited for; tests put their own here.
-#[derive(Clone)]
-pub struct Wiring {
-    pub build: BuildUpstream,
-    pub local_servers: Vec<LocalServer>,
-    /// For the model list of a configured provider.
-    pub list_patience: Duration,
-    /// For a local server, which answers at once or is not there.
-    pub probe_patience: Duration,
-}
-
-/// Makes a provider of the `openai-chat` dialect. The configuration it gets has its url filled in.
-pub type BuildUpstream = Arc<dyn Fn(&str, &ProviderConfig, Option<Secret>) -> Arc<dyn Upstream> + Send + Sync>;
+pub use environment::{Environment, Lookup};
+use snapshot::{MAX_SHOWN_NAME, Snapshot};
+pub use views::{KeySource, ProviderState, ProviderView};
+pub use wiring::{BuildUpstream, DIALECTS, Wiring};
 
 #[derive(Clone)]
 pub struct Registry {
     inner: Arc<Inner>,
-}
-
-/// A provider as shown to a person. Never holds a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderView {
-    pub id: String,
-    pub api: String,
-    /// Without user name, password and query, which may be secrets.
-    pub url: String,
-    pub has_key: bool,
-    pub key_source: KeySource,
-    pub model_count: usize,
-    /// Found on this machine, not configured.
-    pub local: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    Config,
-    /// The variable's name.
-    Env(String),
-    None,
 }
 
 /// A model name that means nothing here.
@@ -82,26 +47,37 @@ pub struct UnknownModel {
     pub close: Vec<ModelId>,
 }
 
+/// What a chosen variant means for a model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VariantChoice {
+    /// What to add to the request.
+    Payload(Map<String, Value>),
+    /// The model has no variant of that name; this is what to add without one.
+    Unknown(Map<String, Value>),
+}
+
 impl Registry {
     /// Builds every provider that can be built; what cannot is reported and the rest works.
     pub fn new(config: &Config, environment: Environment, wiring: Wiring) -> (Self, Vec<ConfigProblem>) {
+        let problem = |message: String| ConfigProblem { source: "configuration".to_owned(), line: None, message };
         let mut problems = Vec::new();
         let mut entries = BTreeMap::new();
         for (id, provider) in &config.providers {
             match build::configured_entry(id, provider, &environment, &wiring) {
                 Ok(entry) => drop(entries.insert(id.clone(), entry)),
-                Err(message) => problems.push(ConfigProblem {
-                    source: "configuration".to_owned(),
-                    line: None,
-                    message: format!("providers.{id}: {message}"),
-                }),
+                Err(message) => problems.push(problem(format!("providers.{id}: {message}"))),
             }
         }
+        entries.extend(build::vendor_entries(config, &environment, &wiring));
+        let (rules, unreadable) = Rules::new(&config.variants_by_model);
+        problems.extend(unreadable.into_iter().map(problem));
         // A provider that is configured, even wrongly, is the user's business and not looked for.
         let local_servers = match config.local_discovery {
             true => build::unconfigured_servers(&wiring, config, &environment),
             false => Vec::new(),
         };
+        let wanted = refresh::wanted(entries.iter());
+        let catalog = Arc::new(Catalog::embedded(&wanted));
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
             let weak = weak.clone();
             Inner {
@@ -109,10 +85,15 @@ impl Registry {
                 environment,
                 default_model: config.default_model.clone(),
                 local_discovery: config.local_discovery,
+                models_dev: config.models_dev,
                 local_servers,
                 wiring,
-                snapshot: RwLock::new(Arc::new(Snapshot::new(entries))),
+                rules,
+                wanted,
+                snapshot: RwLock::new(Arc::new(Snapshot::new(entries, catalog))),
+                catalogue_read: AtomicBool::new(false),
                 refreshing: tokio::sync::Mutex::new(()),
+                fetching: tokio::sync::Mutex::new(()),
             }
         });
         (Self { inner }, problems)
@@ -132,17 +113,21 @@ impl Registry {
 
     /// What is known of a model; an unlisted model of a known provider is known by name only.
     pub fn info(&self, id: &ModelId) -> Option<ModelInfo> {
-        let snapshot = self.inner.snapshot();
-        let listed = snapshot.models.iter().find(|model| model.id == *id).cloned();
-        listed.or_else(|| snapshot.entries.contains_key(id.provider()).then(|| ModelInfo::named(id.clone())))
+        self.inner.snapshot().info(id)
     }
 
-    /// The configured default if it means something, else a model the user configured, else the
-    /// first one listed, else the guide.
+    /// The configured default if it means something, else the main model of a vendor with a key,
+    /// else a model the user configured, else the first one listed, else the guide.
     pub fn default_model(&self) -> ModelId {
         let snapshot = self.inner.snapshot();
         let wished = self.inner.default_model.as_deref().map(str::trim).and_then(|name| snapshot.find(name, None));
         wished.unwrap_or_else(|| snapshot.first_choice())
+    }
+
+    /// Whether the configuration names a default model that means something.
+    pub fn has_configured_default(&self) -> bool {
+        let wished = self.inner.default_model.as_deref().map(str::trim);
+        wished.is_some_and(|name| self.inner.snapshot().find(name, None).is_some())
     }
 
     /// What a client's model name means. Blank and `auto` mean the default; a full id of a known
@@ -163,70 +148,39 @@ impl Registry {
         self.inner.snapshot().entries.get(provider).map(|entry| entry.config.retry.clone()).unwrap_or_default()
     }
 
-    /// Asks providers for their models and looks for local servers, all at once and each bounded
-    /// in time. Returns whether anything changed. A list that cannot be had leaves the last one.
-    pub async fn refresh(&self) -> bool {
-        let inner = &self.inner;
-        // A slow refresh must not overwrite the result of a later one.
-        let _turn = inner.refreshing.lock().await;
-        let before = inner.snapshot();
-        let configured = before.entries.values().filter(|entry| !entry.local && entry.config.fetch_models);
-        let lists = configured.map(|entry| async {
-            (entry.upstream.id().to_owned(), discovery::list(&*entry.upstream, inner.wiring.list_patience).await)
-        });
-        let probes = inner.local_servers.iter().map(|server| async {
-            let entry = build::local_entry(server, &inner.environment, &inner.wiring);
-            let listing = discovery::list(&*entry.upstream, inner.wiring.probe_patience).await;
-            (server.id.clone(), entry, listing)
-        });
-        let (lists, probes) = join(join_all(lists), join_all(probes)).await;
-
-        let mut entries = before.entries.clone();
-        for (id, listing) in lists {
-            if let (Some(entry), Listing::Models(models)) = (entries.get_mut(&id), listing) {
-                entry.listed = models.into();
-            }
-        }
-        for (id, mut found, listing) in probes {
-            match listing {
-                Listing::Models(models) => {
-                    found.listed = models.into();
-                    entries.insert(id, found);
-                }
-                Listing::Failed => drop(entries.remove(&id)),
-                // A busy server is slow to answer; a chat that uses it must not lose it.
-                Listing::TimedOut => {}
-            }
-        }
-        let after = Snapshot::new(entries);
-        let changed = after.models != before.models || !after.entries.keys().eq(before.entries.keys());
-        *inner.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(after);
-        changed
+    /// The names of a model's variants that a user can choose from, sorted.
+    pub fn variants(&self, model: &ModelId) -> Vec<String> {
+        let snapshot = self.inner.snapshot();
+        let all = snapshot.entries.get(model.provider()).map(|entry| self.inner.variants_of(entry, model.model()));
+        all.unwrap_or_default().into_keys().filter(|name| name != variants::DEFAULT).collect()
     }
 
-    /// Every real provider, for a diagnosis.
-    pub fn describe(&self) -> Vec<ProviderView> {
-        self.inner.describe()
+    /// What a request to `model` gets beside its own configuration: the vendor's defaults and what
+    /// the variant adds. Empty when there is neither.
+    pub fn variant(&self, model: &ModelId, variant: Option<&str>) -> VariantChoice {
+        let snapshot = self.inner.snapshot();
+        let entry = snapshot.entries.get(model.provider());
+        let mut all = entry.map(|entry| self.inner.variants_of(entry, model.model())).unwrap_or_default();
+        let wanted = variant.map(str::trim).filter(|name| !name.is_empty());
+        let chosen = wanted.and_then(|name| all.remove(name));
+        let unknown = wanted.is_some() && chosen.is_none();
+        let added = chosen.or_else(|| all.remove(variants::DEFAULT)).unwrap_or_default();
+        let mut payload = entry.map(|entry| entry.payload.clone()).unwrap_or_default();
+        if let Some(entry) = entry
+            && !(payload.is_empty() && added.is_empty())
+        {
+            // The user's own additions lie between the two; a dialect merges the result last.
+            variants::overlay(&mut payload, &entry.model(model.model()).extra_payload);
+        }
+        variants::overlay(&mut payload, &added);
+        if unknown { VariantChoice::Unknown(payload) } else { VariantChoice::Payload(payload) }
     }
 }
 
-impl Wiring {
-    /// What a server runs with.
-    pub fn standard(config: &Config) -> Self {
-        let http = http::Client::new(http::Settings { connect_timeout: config.connect_timeout });
-        let timeouts = Timeouts::new(config.stream_idle_timeout);
-        Self::new(Arc::new(move |id, provider, key| {
-            Arc::new(OpenAiChat::new(id, provider, key, http.clone(), timeouts)) as Arc<dyn Upstream>
-        }))
-    }
-
-    /// The given dialect with the real ports and patience.
-    pub fn new(build: BuildUpstream) -> Self {
-        Self {
-            build,
-            local_servers: LocalServer::well_known(),
-            list_patience: Duration::from_secs(10),
-            probe_patience: Duration::from_millis(700),
+impl VariantChoice {
+    pub fn into_payload(self) -> Map<String, Value> {
+        match self {
+            Self::Payload(payload) | Self::Unknown(payload) => payload,
         }
     }
 }
@@ -253,47 +207,41 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-impl std::fmt::Debug for Environment {
-    // The values are keys; only the names may be seen.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&String> = self.vars.keys().collect();
-        f.debug_struct("Environment").field("vars", &names).field("config_path", &self.config_path).finish()
-    }
-}
-
-impl std::fmt::Debug for Wiring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wiring").field("local_servers", &self.local_servers).finish_non_exhaustive()
-    }
-}
-
-const MAX_CLOSE_MATCHES: usize = 3;
-const MAX_SHOWN_NAME: usize = 80;
-
 struct Inner {
     environment: Environment,
     default_model: Option<String>,
     local_discovery: bool,
+    models_dev: bool,
     /// Those to look for; none when discovery is off.
     local_servers: Vec<LocalServer>,
     wiring: Wiring,
+    rules: Rules,
+    /// The providers whose models are taken from the catalogue in full.
+    wanted: Arc<[Wanted]>,
     guide: Arc<Guide>,
     snapshot: RwLock<Arc<Snapshot>>,
+    /// The disk's copy of the catalogue is in use.
+    catalogue_read: AtomicBool,
     refreshing: tokio::sync::Mutex<()>,
-}
-
-struct Snapshot {
-    entries: BTreeMap<String, Entry>,
-    models: Arc<[ModelInfo]>,
+    fetching: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
 struct Entry {
     upstream: Arc<dyn Upstream>,
+    /// The user's settings over the vendor's; the key is not in it.
     config: ProviderConfig,
+    vendor: Option<&'static Vendor>,
+    /// What the vendor wants in every body.
+    payload: Map<String, Value>,
     key_source: KeySource,
+    /// The models that the user wrote down.
+    own_models: BTreeSet<String>,
     local: bool,
+    configured: bool,
     listed: Arc<[ListedModel]>,
+    /// The last time it was asked for its models, it did not say.
+    list_failed: bool,
 }
 
 impl Inner {
@@ -301,65 +249,14 @@ impl Inner {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn describe(&self) -> Vec<ProviderView> {
-        let snapshot = self.snapshot();
-        let view = |(id, entry): (&String, &Entry)| ProviderView {
-            id: id.clone(),
-            api: entry.config.api.clone().unwrap_or_default(),
-            url: build::shown_url(entry.config.url.as_deref().unwrap_or_default()),
-            has_key: entry.key_source != KeySource::None,
-            key_source: entry.key_source.clone(),
-            model_count: snapshot.models.iter().filter(|model| model.id.provider() == id).count(),
-            local: entry.local,
-        };
-        snapshot.entries.iter().map(view).collect()
-    }
-}
-
-impl Snapshot {
-    fn new(entries: BTreeMap<String, Entry>) -> Self {
-        let mut models: Vec<ModelInfo> =
-            entries.iter().flat_map(|(id, entry)| discovery::catalogue(id, &entry.config, &entry.listed)).collect();
-        models.sort_by(|a, b| a.id.cmp(&b.id));
-        models.push(Guide::model());
-        Self { entries, models: models.into() }
-    }
-
-    fn find(&self, wanted: &str, current: Option<&ModelId>) -> Option<ModelId> {
-        let full = ModelId::parse(wanted);
-        if let Some(id) = full
-            && (self.entries.contains_key(id.provider()) || id == Guide::model().id)
-        {
-            return Some(id);
-        }
-        let named = |model: &&ModelInfo| model.id.model() == wanted;
-        let of_current = |model: &&ModelInfo| current.is_some_and(|id| id.provider() == model.id.provider());
-        let mut candidates = self.models.iter().filter(named);
-        let preferred = candidates.clone().find(of_current);
-        preferred.or_else(|| candidates.next()).map(|model| model.id.clone())
-    }
-
-    /// A configured model comes before a listed one: the user chose it, and it is already known
-    /// before the first refresh, so the selection does not jump afterwards.
-    fn first_choice(&self) -> ModelId {
-        let is_configured = |model: &&ModelInfo| {
-            self.entries
-                .get(model.id.provider())
-                .is_some_and(|entry| entry.config.models.contains_key(model.id.model()))
-        };
-        // The list is never empty, and its last element is the guide.
-        let first = self.models.iter().find(is_configured).or(self.models.first());
-        first.map_or_else(|| Guide::model().id, |model| model.id.clone())
-    }
-
-    fn close_to(&self, wanted: &str) -> Vec<ModelId> {
-        let wanted = crate::base::text::prefix(wanted, MAX_SHOWN_NAME).to_lowercase();
-        let real = self.models.iter().filter(|model| model.id.provider() != Guide::ID);
-        let mut scored: Vec<(usize, &ModelId)> = real
-            .filter_map(|model| Some((similar::dissimilarity(&wanted, &model.id.as_str().to_lowercase())?, &model.id)))
-            .collect();
-        scored.sort();
-        scored.into_iter().take(MAX_CLOSE_MATCHES).map(|(_, id)| id.clone()).collect()
+    fn variants_of(&self, entry: &Entry, model: &str) -> Variants {
+        let settings = entry.model(model);
+        self.rules.variants(Asked {
+            provider: entry.upstream.id(),
+            api: entry.config.api.as_deref().unwrap_or_default(),
+            name: settings.model_name.as_deref().unwrap_or(model),
+            own: &settings.variants,
+        })
     }
 }
 

@@ -270,8 +270,9 @@ fn read_config(text: &str) -> std::io::Result<(Config, Vec<ConfigProblem>)> {
         dirs: Dirs { config: path.clone(), data: path.clone(), cache: path },
         env: &|name| name.ends_with("_KEY").then(|| "a key".to_owned()),
     });
-    let environment = Environment { vars: BTreeMap::new(), config_path: file };
-    let (_, more) = Registry::new(&loaded.config, environment, Wiring::standard(&loaded.config));
+    let environment = Environment { config_path: file, ..Environment::default() };
+    let wiring = Wiring::standard(&loaded.config, &environment);
+    let (_, more) = Registry::new(&loaded.config, environment, wiring);
     Ok((loaded.config, loaded.problems.into_iter().chain(more).collect()))
 }
 

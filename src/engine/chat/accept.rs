@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::super::event::{ChatEvent, ChatStatus};
@@ -13,8 +14,11 @@ use super::super::{Pace, context};
 use super::{ChatActor, Origin};
 use crate::base::{ContentId, ModelId};
 use crate::llm::{Message, Part, Provider, Role};
+use crate::providers::VariantChoice;
 use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError};
 
+/// Who answers when nobody is named.
+pub(super) const DEFAULT_AGENT: &str = "code";
 /// A client that wants to know whether the provider answers waits at most so long.
 const CONNECTION_WAIT: Duration = Duration::from_secs(10);
 
@@ -27,7 +31,7 @@ impl ChatActor {
             self.emit(ChatEvent::Opened { title: None }).await;
         }
         let wanted = prompt.model.as_deref().unwrap_or_default();
-        let chosen = self.choose_model(wanted);
+        let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(DEFAULT_AGENT));
         self.announce(&prompt).await;
         let notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
         let (hold, held) = Hold::new();
@@ -68,8 +72,8 @@ impl ChatActor {
         }
     }
 
-    /// The model that is asked for, else the one this chat has, else the default.
-    fn choose_model(&self, wanted: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
+    /// The model that is asked for, else the one this chat has, else the agent's, else the default.
+    fn choose_model(&self, wanted: &str, agent: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
         let registry = &self.shared.registry;
         let with_provider = |model: ModelId| registry.provider(model.provider()).map(|provider| (model, provider));
         if wanted.trim().is_empty()
@@ -77,9 +81,35 @@ impl ChatActor {
         {
             return Ok(kept);
         }
+        let preferred = self.shared.agents.get(agent).and_then(|agent| agent.default_model.as_deref());
+        let chosen_by_us = matches!(wanted.trim(), "" | "auto");
+        if let Some(name) = preferred.filter(|_| chosen_by_us)
+            && let Some(found) = registry.resolve(name, self.model.as_ref()).ok().and_then(with_provider)
+        {
+            return Ok(found);
+        }
         let model = registry.resolve(wanted, self.model.as_ref()).map_err(|unknown| unknown.to_string())?;
         let missing = format!("{model} has no provider in the configuration. Choose another model.");
         with_provider(model).ok_or(missing)
+    }
+
+    /// What the chosen variant, or else the agent's, adds to every request of the turn. Only a
+    /// choice of the user's own is worth a note when the model does not have it.
+    pub(super) fn variant_payload(
+        &self,
+        wanted: Option<&str>,
+        agent: &str,
+        model: &ModelId,
+        notes: &mut Vec<String>,
+    ) -> Map<String, Value> {
+        let wanted = wanted.map(str::trim).filter(|name| !name.is_empty());
+        let preferred = self.shared.agents.get(agent).and_then(|agent| agent.variant.as_deref());
+        let choice = self.shared.registry.variant(model, wanted.or(preferred));
+        if let (Some(name), VariantChoice::Unknown(_)) = (wanted, &choice) {
+            let name = crate::base::text::one_line(name, 40);
+            notes.push(format!("{model} has no variant \"{name}\"; it answers as it does without one.\n\n"));
+        }
+        choice.into_payload()
     }
 
     async fn announce(&self, prompt: &Prompt) {

@@ -17,6 +17,7 @@ pub(super) fn prompt(params: ChatPromptParams, workspace: Arc<Workspace>, v0: bo
         chat,
         text: params.message,
         model: params.model,
+        variant: params.variant,
         agent: params.agent.or(params.behavior).as_deref().map(agent).map(str::to_owned),
         contexts,
         workspace,

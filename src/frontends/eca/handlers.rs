@@ -4,5 +4,6 @@ mod chat;
 mod jobs;
 mod planned;
 mod providers;
+pub(super) mod selection;
 
 pub use planned::PLANNED;

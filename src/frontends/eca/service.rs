@@ -13,6 +13,7 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use tower_lsp::lsp_types::{InitializeParams, InitializeResult, InitializedParams};
 use tower_lsp::{LanguageServer, LspService};
 
+use super::client::Client;
 use super::layers::{Normalise, PanicGuard};
 use super::session::{Session, Started};
 use super::start::Starter;
@@ -92,6 +93,10 @@ fn decode<P: DeserializeOwned>(method: &str, params: Value) -> Result<P> {
 impl EcaServer {
     pub(super) fn started(&self) -> Result<&Started> {
         self.session.started().ok_or_else(|| failed("the server is not initialized"))
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.starter.client
     }
 
     pub(super) fn engine(&self) -> Result<&Engine> {

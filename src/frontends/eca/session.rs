@@ -1,5 +1,6 @@
 //! One connection: who the client is, what it was told, and the engine that serves it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,7 +10,7 @@ use custom_methods::lifecycle::{ClientCapabilities, InitializeParams};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::base::ChatId;
+use crate::base::{ChatId, ModelId};
 use crate::config::ConfigProblem;
 use crate::engine::Engine;
 use crate::workspace::Workspace;
@@ -51,9 +52,24 @@ struct State {
     workspace: Arc<Workspace>,
     folders: Vec<(String, Option<String>)>,
     last_prompted: Option<ChatId>,
+    /// The chats prompted on this connection, and the model each was last answered by.
+    chats: HashMap<ChatId, Option<ModelId>>,
+    /// What the user selected for chats that have no selection of their own.
+    selection: Selection,
     /// What `config/updated` has told the client so far.
     told: ChatConfig,
 }
+
+/// A choice of the user's; what is absent was not chosen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Selection {
+    pub(super) model: Option<ModelId>,
+    pub(super) variant: Option<String>,
+    pub(super) agent: Option<String>,
+}
+
+/// More chats than anybody prompts in one session; beyond it, old ones are forgotten.
+const MAX_CHATS: usize = 1_000;
 
 impl Session {
     pub(super) fn offer_initialize(&self, params: Value) {
@@ -100,9 +116,42 @@ impl Session {
         Arc::clone(&self.state().workspace)
     }
 
-    pub(super) fn note_prompt(&self, chat: ChatId) {
+    pub(super) fn note_prompt(&self, chat: ChatId, model: &str) {
         self.prompted.store(true, Ordering::Release);
-        self.state().last_prompted = Some(chat);
+        let mut state = self.state();
+        if state.chats.len() >= MAX_CHATS {
+            state.chats.clear();
+        }
+        state.chats.insert(chat.clone(), ModelId::parse(model));
+        state.last_prompted = Some(chat);
+    }
+
+    /// The model of a chat that was prompted on this connection; `None` when it was not.
+    pub(super) fn chat_model(&self, chat: &ChatId) -> Option<Option<ModelId>> {
+        self.state().chats.get(chat).cloned()
+    }
+
+    pub(super) fn selection(&self) -> Selection {
+        self.state().selection.clone()
+    }
+
+    /// Keeps what the user selected for all chats.
+    pub(super) fn select(&self, change: impl FnOnce(&mut Selection)) {
+        change(&mut self.state().selection);
+    }
+
+    /// The model that the client shows as selected, as far as it was told.
+    pub(super) fn told_model(&self) -> Option<ModelId> {
+        self.state().told.select_model.as_deref().and_then(ModelId::parse)
+    }
+
+    /// Notes what the client is told outside the usual comparison.
+    pub(super) fn note_told(&self, config: &ChatConfig) {
+        let told = &mut self.state().told;
+        let config = config.clone();
+        told.select_model = config.select_model.or(told.select_model.take());
+        told.variants = config.variants.or(told.variants.take());
+        told.select_variant = config.select_variant.or(told.select_variant.take());
     }
 
     pub(super) fn was_prompted(&self) -> bool {

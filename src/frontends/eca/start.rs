@@ -17,6 +17,7 @@ use lsp_types::{
 use serde_json::Value;
 
 use super::client::Client;
+use super::handlers::selection;
 use super::session::{ClientFacts, Session, Started};
 use super::sink::{OutboxSink, show_message};
 use super::to_wire;
@@ -94,13 +95,7 @@ impl Starter {
         tokio::spawn(async move {
             let Some(started) = session.started() else { return };
             update_config(&client, &session).await;
-            client
-                .notify::<ToolServerUpdated>(&ToolServerUpdatedParams::from(EcaServerUpdatedParams {
-                    name: "ECA".into(),
-                    status: ToolServerStatus::Running,
-                    tools: Vec::new(),
-                }))
-                .await;
+            client.notify::<ToolServerUpdated>(&native_tools()).await;
             for problem in &started.problems {
                 tracing::warn!(%problem, "configuration");
                 let text = format!("Configuration: {problem}");
@@ -111,6 +106,15 @@ impl Starter {
             find_models(&client, &session, started).await;
         });
     }
+}
+
+/// The server's own tools, as clients list them.
+pub(super) fn native_tools() -> ToolServerUpdatedParams {
+    ToolServerUpdatedParams::from(EcaServerUpdatedParams {
+        name: "ECA".into(),
+        status: ToolServerStatus::Running,
+        tools: Vec::new(),
+    })
 }
 
 /// Tells the client what it can choose from, as far as that is news.
@@ -128,9 +132,11 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
     let agent = if agents.contains(&started.default_agent) { started.default_agent.clone() } else { agents.remove(0) };
     let agents = started.engine.catalog().agents;
     let model = catalog.default_model.to_string();
-    // Once the user has prompted, the choice of the model is theirs.
-    let select_model = (!session.was_prompted()).then_some(model.clone());
+    // Once the user has prompted or selected, the choice of the model is theirs.
+    let is_ours = !session.was_prompted() && session.selection().model.is_none();
+    let select_model = is_ours.then(|| model.clone());
     let behavior = to_wire::behavior(&agent).to_owned();
+    let (variants, select_variant) = selection::shown_variants(session, &started.engine, &agent, &catalog.default_model);
     let config = ChatConfig {
         models: Some(catalog.models.iter().map(|info| info.id.to_string()).collect()),
         behaviors: Some(agents.iter().map(|agent| to_wire::behavior(agent).to_owned()).collect()),
@@ -138,11 +144,11 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
         select_model,
         select_behavior: Some(behavior.clone()),
         select_agent: Some(agent.clone()),
-        variants: Some(Vec::new()),
-        select_variant: Some(None),
+        variants: Some(variants),
+        select_variant: Some(select_variant),
         select_trust: None,
         welcome_message: Some(started.welcome_message.clone()),
-        default_model: (!session.was_prompted()).then_some(model),
+        default_model: is_ours.then_some(model),
         default_agent: Some(agent),
         default_behavior: Some(behavior),
     };

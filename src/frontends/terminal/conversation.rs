@@ -67,6 +67,7 @@ impl Conversation {
             chat: self.chat.clone(),
             text: question.text,
             model: self.model.clone(),
+            variant: None,
             agent: self.agent.clone(),
             contexts: question.contexts,
             workspace: Arc::clone(&self.workspace),

@@ -107,18 +107,6 @@ const DEMONSTRATIONS: &str = "### What I can show you meanwhile\n\n\
     - `stream 2000 words`: a long answer, up to 20000 words\n\
     - `error`: how a failed model call looks\n";
 
-/// Services with an OpenAI-compatible interface: the start of the key variable, which is also the
-/// provider's name, and the address.
-const SERVICES: [(&str, &str); 7] = [
-    ("OPENROUTER", "https://openrouter.ai/api/v1"),
-    ("OPENAI", "https://api.openai.com/v1"),
-    ("DEEPSEEK", "https://api.deepseek.com"),
-    ("MISTRAL", "https://api.mistral.ai/v1"),
-    ("GOOGLE", "https://generativelanguage.googleapis.com/v1beta/openai"),
-    ("GEMINI", "https://generativelanguage.googleapis.com/v1beta/openai"),
-    ("GROQ", "https://api.groq.com/openai/v1"),
-];
-
 fn what_is_seen(view: &GuideView) -> String {
     let mut out = "### What I see here\n\n".to_owned();
     for provider in &view.providers {
@@ -146,10 +134,16 @@ fn what_is_seen(view: &GuideView) -> String {
 
 fn provider_line(provider: &ProviderView) -> String {
     let ProviderView { id, url, model_count, .. } = provider;
-    let origin = if provider.local { "found on this machine" } else { "configured" };
+    let origin = match (provider.local, provider.configured) {
+        (true, _) => "found on this machine",
+        (false, true) => "configured",
+        (false, false) => "known by its key",
+    };
     let key = match &provider.key_source {
         KeySource::Config => "its key is in the configuration".to_owned(),
+        KeySource::Login => "its key was entered".to_owned(),
         KeySource::Env(variable) => format!("its key comes from `{variable}`"),
+        KeySource::Netrc => "its key comes from the netrc file".to_owned(),
         KeySource::None => "without a key".to_owned(),
     };
     format!("- `{id}` at {url}: {origin}, {key}, {model_count} model(s) known.\n")
@@ -175,12 +169,6 @@ fn next_step(view: &GuideView) -> String {
             provider.url,
             if provider.has_key { " and accepts the key" } else { " and needs no key" },
         )
-    } else if let Some((name, url)) = service_with_key(view) {
-        format!(
-            "`{}_API_KEY` is set, so this in `{path}` is enough (then restart the server):\n\n{}",
-            name.to_uppercase(),
-            fenced_json(&snippet(&name, url))
-        )
     } else {
         format!(
             "Install Ollama or LM Studio and load a model: both are found by themselves{}. For any other \
@@ -190,11 +178,6 @@ fn next_step(view: &GuideView) -> String {
         )
     };
     format!("### The shortest next step\n\n{step}")
-}
-
-fn service_with_key(view: &GuideView) -> Option<(String, &'static str)> {
-    let is_set = |name: &str| view.key_variables.iter().any(|set| set.strip_suffix("_API_KEY") == Some(name));
-    SERVICES.iter().find(|(name, _)| is_set(name)).map(|(name, url)| (name.to_lowercase(), *url))
 }
 
 fn snippet(id: &str, url: &str) -> serde_json::Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::llm::ToolSpec;
-use crate::providers::registry::KeySource;
+use crate::providers::registry::{KeySource, ProviderState};
 
 fn view() -> GuideView {
     GuideView {
@@ -22,8 +22,11 @@ fn provider(id: &str, model_count: usize, local: bool) -> ProviderView {
         url: "http://127.0.0.1:9/v1".into(),
         has_key: false,
         key_source: KeySource::None,
+        label: None,
+        state: ProviderState::Local,
         model_count,
         local,
+        configured: !local,
     }
 }
 

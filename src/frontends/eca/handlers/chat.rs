@@ -43,7 +43,7 @@ impl Answer<ChatPrompt> for EcaServer {
             Err(error) => return Ok(refused(error.to_string())),
         };
         let Ok(accepted) = accepted.await else { return Ok(refused("the server is shutting down".into())) };
-        self.session.note_prompt(accepted.chat.clone());
+        self.session.note_prompt(accepted.chat.clone(), &accepted.model);
         keep_until_queued(accepted.hold);
         let status = match accepted.status {
             AcceptedStatus::Prompting if v0 => ChatPromptStatus::Success,
