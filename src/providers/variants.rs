@@ -143,7 +143,8 @@ const FAMILIES: &[Family] = &[
 ];
 
 fn built_in(asked: Asked<'_>) -> Variants {
-    let name: String = asked.name.to_lowercase().chars().map(|c| if matches!(c, '.' | '_') { '-' } else { c }).collect();
+    let name: String =
+        asked.name.to_lowercase().chars().map(|c| if matches!(c, '.' | '_') { '-' } else { c }).collect();
     let fits = |family: &&Family| {
         family.apis.contains(&asked.api)
             && !family.excluded.contains(&asked.provider)
@@ -287,7 +288,10 @@ mod tests {
         assert_eq!(names("other", "openai-responses", "gpt-5.2", &nothing).len(), 5, "the rule excludes this provider");
         assert_eq!(names("p", "openai-chat", "Qwen2", &nothing), ["mine"]);
         assert!(names("p", "openai-chat", "qwen3", &nothing).is_empty());
-        assert_eq!(names("other", "openai-responses", "gpt-5.2", &own), ["extra", "high", "low", "medium", "mine", "xhigh"]);
+        assert_eq!(
+            names("other", "openai-responses", "gpt-5.2", &own),
+            ["extra", "high", "low", "medium", "mine", "xhigh"]
+        );
     }
 
     #[test]

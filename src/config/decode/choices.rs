@@ -68,3 +68,80 @@ fn texts(found: Option<&Value>) -> Result<Vec<String>, String> {
         Some(other) => Err(expected("a string or a list of strings", other)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::apply;
+    use super::*;
+    use crate::config::document::Document;
+
+    fn read(value: Value, loose: bool) -> (Config, Vec<String>) {
+        let mut config = Config::default();
+        let mut problems = Vec::new();
+        let document = Document::from_value("test", value).expect("an object");
+        apply(&mut config, &document, loose, &mut problems);
+        (config, problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn agents_have_a_model_and_a_variant() {
+        let (config, problems) = read(
+            json!({
+                "behavior": {"agent": {"defaultModel": "old/m", "variant": "low"}},
+                "agent": {"code": {"variant": "high", "unknown": 1}, "plan": {"defaultModel": " p/m "}, "odd": 7}
+            }),
+            false,
+        );
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let agent = |model: Option<&str>, variant: Option<&str>| AgentConfig {
+            default_model: model.map(Into::into),
+            variant: variant.map(Into::into),
+        };
+        assert_eq!(config.agents["code"], agent(Some("old/m"), Some("high")), "`agent` is the older name of `code`");
+        assert_eq!(config.agents["plan"], agent(Some("p/m"), None));
+    }
+
+    #[test]
+    fn variants_are_read_by_pattern_and_by_model() {
+        let (config, problems) = read(
+            json!({
+                "variantsByModel": {".*qwen.*": {
+                    "variants": {"fast": {"a": 1}, "bad": 1}, "excludeProviders": ["p"], "api": "openai-chat"
+                }},
+                "providers": {"p": {"keyRc": "me@host", "keyEnv": "K", "urlEnv": "U",
+                    "models": {"m": {"variants": {"none": {}, "hot": {"t": 2}}}}}}
+            }),
+            false,
+        );
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let rule = &config.variants_by_model[".*qwen.*"];
+        assert_eq!(rule.variants.keys().collect::<Vec<_>>(), ["fast"]);
+        assert_eq!((rule.exclude_providers.clone(), rule.api.clone()), (vec!["p".into()], vec!["openai-chat".into()]));
+        let provider = &config.providers["p"];
+        assert_eq!(
+            (provider.key_rc.as_deref(), provider.key_env.as_deref(), provider.url_env.as_deref()),
+            (Some("me@host"), Some("K"), Some("U"))
+        );
+        let variants = &provider.models["m"].variants;
+        assert!(variants["none"].is_empty() && variants["hot"]["t"] == 2, "an empty one is kept: it removes");
+        assert_eq!(read(json!({"variantsByModel": {"x": {"api": [1]}}}), false).1.len(), 1);
+    }
+
+    #[test]
+    fn the_public_catalogue_is_left_alone_by_test_suites() {
+        for (options, loose, expected) in [
+            (json!({}), true, true),
+            (json!({"modelsDev": false}), false, false),
+            (json!({"pureConfig": true}), true, false),
+            (json!({"pure-config": true}), true, false),
+            (json!({"env": "test"}), true, false),
+            (json!({"env": "prod", "pureConfig": false}), true, true),
+            (json!({"env": "test", "modelsDev": true}), true, true),
+            (json!({"env": "test"}), false, true),
+        ] {
+            assert_eq!(read(options.clone(), loose).0.models_dev, expected, "{options}");
+        }
+    }
+}

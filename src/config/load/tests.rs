@@ -147,6 +147,7 @@ fn every_key_is_read() {
             max_delay: Duration::from_secs(1),
         },
         models: BTreeMap::from([("gpt-4.1".to_owned(), expected_model)]),
+        ..Default::default()
     };
     let expected = Config {
         providers: BTreeMap::from([("my_LLM".to_owned(), expected_provider)]),
@@ -157,6 +158,7 @@ fn every_key_is_read() {
         local_discovery: false,
         stream_idle_timeout: Duration::from_millis(500),
         connect_timeout: Duration::from_secs(3),
+        ..Default::default()
     };
     assert_eq!(loaded.config, expected);
 }
@@ -302,7 +304,7 @@ fn old_names_are_understood() {
     let text = r#"{"chat": {"welcomeMessage": "old"}, "providers": {"p": {"api": "openai"}}}"#;
     let loaded = Setup::new().global(text).load();
     assert_eq!(loaded.config.welcome_message.as_deref(), Some("old"));
-    assert_eq!(loaded.config.providers["p"].api.as_deref(), Some("openai-chat"));
+    assert_eq!(loaded.config.providers["p"].api.as_deref(), Some("openai-responses"));
 }
 
 #[test]

@@ -136,7 +136,8 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
     let is_ours = !session.was_prompted() && session.selection().model.is_none();
     let select_model = is_ours.then(|| model.clone());
     let behavior = to_wire::behavior(&agent).to_owned();
-    let (variants, select_variant) = selection::shown_variants(session, &started.engine, &agent, &catalog.default_model);
+    let (variants, select_variant) =
+        selection::shown_variants(session, &started.engine, &agent, &catalog.default_model);
     let config = ChatConfig {
         models: Some(catalog.models.iter().map(|info| info.id.to_string()).collect()),
         behaviors: Some(agents.iter().map(|agent| to_wire::behavior(agent).to_owned()).collect()),

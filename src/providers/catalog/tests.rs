@@ -65,10 +65,7 @@ fn an_entry_with_the_same_address_is_the_same_provider() {
 fn what_makes_no_sense_is_unknown() {
     let catalog = fixture();
     assert_eq!(catalog.facts("strange", "zero", "zero"), ModelFacts::default());
-    assert_eq!(
-        catalog.facts("strange", "whole", "whole"),
-        ModelFacts { context: Some(10), ..ModelFacts::default() }
-    );
+    assert_eq!(catalog.facts("strange", "whole", "whole"), ModelFacts { context: Some(10), ..ModelFacts::default() });
     for bad in ["", "[]", "7", "{\"a\":", "{} x"] {
         assert!(Catalog::from_body(bad.as_bytes(), &[]).is_err(), "{bad}");
     }

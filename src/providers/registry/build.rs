@@ -33,7 +33,8 @@ pub(super) fn configured_entry(
         None => return Err(format!("\"api\" is missing; available: {available}")),
     };
     let url = find_url(id, config, vendor, endpoint, &api, environment, wiring)?;
-    let mut entry = assemble(id, vendor, endpoint, ProviderConfig { api: Some(api), url, ..config.clone() }, environment, wiring);
+    let mut entry =
+        assemble(id, vendor, endpoint, ProviderConfig { api: Some(api), url, ..config.clone() }, environment, wiring);
     entry.own_models = config.models.keys().cloned().collect();
     Ok(entry)
 }
@@ -54,7 +55,8 @@ pub(super) fn vendor_entries(
             Place::Discovered => false,
         };
         let entry = usable.then(|| configured_entry(vendor.id, &nothing, environment, wiring))?;
-        let entry = entry.inspect_err(|why| tracing::debug!(vendor = vendor.id, why, "a key alone is not enough")).ok()?;
+        let entry =
+            entry.inspect_err(|why| tracing::debug!(vendor = vendor.id, why, "a key alone is not enough")).ok()?;
         Some((vendor.id.to_owned(), Entry { configured: false, ..entry }))
     })
 }
@@ -109,7 +111,8 @@ fn assemble(
     if let Some(endpoint) = endpoint {
         let path = &mut config.completion_url_relative_path;
         *path = path.take().or_else(|| endpoint.path.map(str::to_owned));
-        if let (None, None, Some((start, end))) = (&config.think_tag_start, &config.think_tag_end, endpoint.think_tags) {
+        if let (None, None, Some((start, end))) = (&config.think_tag_start, &config.think_tag_end, endpoint.think_tags)
+        {
             (config.think_tag_start, config.think_tag_end) = (Some(start.to_owned()), Some(end.to_owned()));
         }
         if let Some(Ok(Value::Object(defaults))) = endpoint.payload.map(serde_json::from_str) {

@@ -36,7 +36,9 @@ impl Registry {
         for (id, listing) in lists {
             let Some(entry) = entries.get_mut(&id) else { continue };
             match listing {
-                Listing::Models(models) => *entry = Entry { listed: models.into(), list_failed: false, ..entry.clone() },
+                Listing::Models(models) => {
+                    *entry = Entry { listed: models.into(), list_failed: false, ..entry.clone() }
+                }
                 Listing::Failed | Listing::TimedOut => entry.list_failed = true,
             }
         }

@@ -72,7 +72,8 @@ impl Snapshot {
             };
             self.models.iter().find(is_written).map(|model| model.id.clone())
         };
-        let of_ollama = || self.models.iter().find(|model| model.id.provider() == "ollama").map(|model| model.id.clone());
+        let of_ollama =
+            || self.models.iter().find(|model| model.id.provider() == "ollama").map(|model| model.id.clone());
         let any_main = || self.entries.values().find_map(|entry| self.main_model(entry));
         // The list is never empty, and its last element is the guide.
         let first = || self.models.first().map_or_else(|| Guide::model().id, |model| model.id.clone());

@@ -40,11 +40,7 @@ pub const VENDORS: &[Vendor] = &[
                 payload: Some(GOOGLE_PAYLOAD),
                 ..chat("https://generativelanguage.googleapis.com/v1beta/openai")
             },
-            Endpoint {
-                api: "gemini",
-                url: Some("https://generativelanguage.googleapis.com"),
-                ..NO_ENDPOINT
-            },
+            Endpoint { api: "gemini", url: Some("https://generativelanguage.googleapis.com"), ..NO_ENDPOINT },
         ],
         key_variables: &["GEMINI_API_KEY"],
         needs_key: true,
@@ -120,12 +116,7 @@ pub const VENDORS: &[Vendor] = &[
         place: Place::Configured,
         ..REMOTE
     },
-    Vendor {
-        id: "openrouter",
-        label: "OpenRouter",
-        endpoints: &[chat("https://openrouter.ai/api/v1")],
-        ..REMOTE
-    },
+    Vendor { id: "openrouter", label: "OpenRouter", endpoints: &[chat("https://openrouter.ai/api/v1")], ..REMOTE },
     Vendor { id: "deepseek", label: "DeepSeek", endpoints: &[chat("https://api.deepseek.com")], ..REMOTE },
     Vendor { id: "mistral", label: "Mistral", endpoints: &[chat("https://api.mistral.ai/v1")], ..REMOTE },
     Vendor {

@@ -1,6 +1,7 @@
 //! What the user selects in the client: a model, a variant of it, an agent. Each prompt carries
 //! its own choice; here the client learns what goes with the new selection.
 
+use custom_methods::ChatId as WireChatId;
 use custom_methods::chat::{
     ChatSelectedAgentChangedParams, ChatSelectedBehaviorChangedParams, ChatSelectedModelChangedParams,
 };
@@ -8,7 +9,6 @@ use custom_methods::config::{ChatConfig, ConfigUpdatedParams};
 use custom_methods::methods::{
     ChatSelectedAgentChanged, ChatSelectedBehaviorChanged, ChatSelectedModelChanged, ConfigUpdated, ToolServerUpdated,
 };
-use custom_methods::ChatId as WireChatId;
 use lsp_types::notification::Notification;
 
 use super::super::client::notification;
