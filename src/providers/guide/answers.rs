@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{GuideView, MAX_WORDS, ProviderView};
 use crate::base::text;
 use crate::providers::registry::KeySource;
+use crate::providers::vendors::{self, Place, VENDORS, Vendor};
 
 /// An introduction, what is seen here, and the one step that helps most.
 pub(super) fn welcome(view: &GuideView) -> String {
@@ -32,7 +33,8 @@ pub(super) fn how_to_connect(view: &GuideView) -> String {
          {LOCAL_WAYS}\n\
          For llama.cpp, vLLM or any other OpenAI-compatible server, name its address:\n\n{}\n\
          ### A service with a key\n\n\
-         Any service with an OpenAI-compatible interface works:\n\n{}\n\
+         For these, the key in its variable is all that is needed: {}.\n\n\
+         Any other service with an OpenAI-compatible interface works as well:\n\n{}\n\
          Keep the key out of the file: a provider named `my-provider` finds its key in the environment variable \
          `MY_PROVIDER_API_KEY`, or write `\"key\": \"${{env:NAME_OF_A_VARIABLE}}\"`. The editor must be started from \
          an environment that has the variable.\n\n\
@@ -42,6 +44,7 @@ pub(super) fn how_to_connect(view: &GuideView) -> String {
          provider.\n\n\
          {}\n{}",
         fenced_json(&local),
+        vendors_by_key(),
         fenced_json(&remote),
         what_is_seen(view),
         next_step(view),
@@ -171,13 +174,24 @@ fn next_step(view: &GuideView) -> String {
         )
     } else {
         format!(
-            "Install Ollama or LM Studio and load a model: both are found by themselves{}. For any other \
+            "Install Ollama or LM Studio and load a model: both are found by themselves{}. Or start your editor with \
+             the key of a service in its variable, such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`. For any other \
              OpenAI-compatible server put its address into `{path}` (then restart the server):\n\n{}",
             if view.local_discovery { "" } else { " once `localDiscovery` is on again" },
             fenced_json(&snippet("local", "http://127.0.0.1:8080/v1"))
         )
     };
     format!("### The shortest next step\n\n{step}")
+}
+
+/// The vendors that work as soon as their key is known, with the variable for it.
+fn vendors_by_key() -> String {
+    let ready = |vendor: &&Vendor| {
+        vendor.place == Place::Remote && vendor.no_login.is_none() && vendor.endpoints.iter().all(|e| e.url.is_some())
+    };
+    let row = |vendor: &Vendor| format!("{} (`{}`)", vendor.label, vendors::key_variable(vendor.id));
+    let rows: Vec<String> = VENDORS.iter().filter(ready).map(row).collect();
+    rows.join(", ")
 }
 
 fn snippet(id: &str, url: &str) -> serde_json::Value {

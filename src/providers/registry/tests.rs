@@ -380,7 +380,7 @@ async fn local_discovery_can_be_turned_off() {
 async fn a_configured_local_server_is_the_users_own() {
     let network = Network::default();
     network.lists("http://127.0.0.1:1/v1", &["default-port"]);
-    network.lists("http://box:9/v1", &["other-port"]);
+    network.lists("http://box:9", &["other-port"]);
     network.lists("http://127.0.0.1:7/v1", &["by-variable"]);
     let moved = ProviderConfig { api: None, ..openai_chat("http://box:9/", &[]) };
     let environment = vars(&[("LMSTUDIO_API_URL", "http://127.0.0.1:7")]);
