@@ -121,7 +121,7 @@ async fn the_second_prompt_takes_the_history_along() {
 }
 
 /// Role and text of what was sent to the model, without its instructions.
-pub fn spoken(body: &Value) -> Vec<(&str, &str)> {
+pub(crate) fn spoken(body: &Value) -> Vec<(&str, &str)> {
     let messages = body["messages"].as_array().unwrap().iter().filter(|message| message["role"] != "system");
     messages.map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap_or(""))).collect()
 }

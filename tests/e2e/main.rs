@@ -10,5 +10,8 @@ mod peer;
 mod server;
 
 mod chat;
+mod contexts;
+mod errors;
 mod handshake;
 mod stop;
+mod tools;
