@@ -11,7 +11,10 @@ mod server;
 
 mod chat;
 mod contexts;
+mod dialects;
 mod errors;
+mod framing;
 mod handshake;
 mod stop;
+mod store;
 mod tools;
