@@ -15,6 +15,8 @@ mod dialects;
 mod errors;
 mod framing;
 mod handshake;
+mod races;
+mod slow_client;
 mod stop;
 mod store;
 mod tools;
