@@ -23,7 +23,8 @@ use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
 use crate::base::{ModelId, ToolCallId};
 use crate::config::RetryConfig;
 use crate::llm::{
-    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, ServerTool, StopReason, Usage,
+    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Replay, Request, Role, ServerTool,
+    StopReason, Usage,
 };
 use crate::providers::retry;
 
@@ -246,10 +247,7 @@ impl Turn {
     }
 
     async fn finish_answer(&mut self, stop: StopReason, usage: Option<Usage>) -> Result<Answer, AskError> {
-        let ended = self.open.lock().end_reason(None);
-        if let Some(event) = ended {
-            self.emitter.emit(event).await?;
-        }
+        self.end_reason(None).await?;
         if let Some(usage) = usage {
             self.report_usage(usage).await?;
         }
@@ -261,24 +259,15 @@ impl Turn {
     async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
         match delta {
             Delta::Reasoning(text) => self.on_reasoning(text).await,
-            Delta::ReasoningEnd { replay } => {
-                let ended = self.open.lock().end_reason(replay);
-                self.emit_all(ended).await
-            }
+            Delta::ReasoningEnd { replay } => self.end_reason(replay).await,
             Delta::Text(text) => {
-                let ended = {
-                    let mut open = self.open.lock();
-                    let ended = open.end_reason(None);
-                    open.add_text(&text);
-                    ended
-                };
-                self.emit_all(ended).await?;
+                self.end_reason(None).await?;
+                self.open.lock().add_text(&text);
                 self.emitter.emit(ChatEvent::Text(text)).await
             }
             Delta::ToolCallStart { index, id, name } => {
                 let call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
-                let ended = self.open.lock().end_reason(None);
-                self.emit_all(ended).await?;
+                self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
                 self.open.lock().calls.push(call);
@@ -335,33 +324,44 @@ impl Turn {
         self.emitter.emit(ChatEvent::ReasonText { id, text }).await
     }
 
+    /// Told first and forgotten then: a turn that is stopped in between must find it still open.
+    async fn end_reason(&self, replay: Option<Replay>) -> Result<(), Stopped> {
+        let event = self.open.lock().reason.as_ref().map(OpenReason::finished);
+        if let Some(event) = event {
+            self.emitter.emit(event).await?;
+            let _ = self.open.lock().end_reason(replay);
+        }
+        Ok(())
+    }
+
     /// A tool of the provider: it needs no approval and no result from us, but it is shown.
     async fn on_server_tool(&mut self, step: ServerTool) -> Result<(), Stopped> {
         match step {
             ServerTool::Started { id, name } => {
                 self.emitter.emit(ChatEvent::Progress(format!("Running {name}"))).await?;
-                let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
-                self.emit_all(call.started()).await?;
-                self.open.lock().server_calls.push(call);
-                Ok(())
+                self.start_server_call(id, name).await.map(|_| ())
             }
             ServerTool::Finished { id, name, input, output, error } => {
-                let known = {
-                    let mut open = self.open.lock();
-                    let at = open.server_calls.iter().position(|call| call.provider_id == id);
-                    at.map(|at| open.server_calls.remove(at))
-                };
+                let known = self.open.lock().server_calls.iter().find(|call| call.provider_id == id).cloned();
                 let call = match known {
                     Some(call) => call,
-                    None => {
-                        let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
-                        self.emit_all(call.started()).await?;
-                        call
-                    }
+                    None => self.start_server_call(id, name).await?,
                 };
-                self.emitter.emit(call.finished(input, output, error)).await
+                self.emitter.emit(call.finished(input, output, error)).await?;
+                self.open.lock().server_calls.retain(|open| open.id != call.id);
+                Ok(())
             }
         }
+    }
+
+    async fn start_server_call(&mut self, provider_id: String, name: String) -> Result<ServerCall, Stopped> {
+        let call = ServerCall { id: self.server_call_id(&provider_id), provider_id, name };
+        let [prepare, rest @ ..] = call.started();
+        self.emitter.emit(prepare).await?;
+        // Open as soon as the client knows of it.
+        self.open.lock().server_calls.push(call.clone());
+        self.emit_all(rest).await?;
+        Ok(call)
     }
 
     fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
