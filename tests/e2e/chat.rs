@@ -278,7 +278,16 @@ async fn reasoning_begins_and_ends_before_the_text() {
     let turn = server.turn("c", "hi").await;
     assert_eq!(
         outline(&turn)[5..],
-        ["progress Generating", "reasonStarted", "reasonText", "reasonFinished", "assistant \"done\"", "usage", "status idle", "finished"]
+        [
+            "progress Generating",
+            "reasonStarted",
+            "reasonText",
+            "reasonFinished",
+            "assistant \"done\"",
+            "usage",
+            "status idle",
+            "finished"
+        ]
     );
     let id = &contents("reasonStarted", &turn)[0]["id"];
     let pieces = contents("reasonText", &turn);
@@ -317,11 +326,8 @@ async fn test_mode_is_deterministic() {
         true => Script::text_stream(&["Title"]),
         false => Script::text_stream(&["answer"]),
     });
-    let mut server = TestServer::with(&model)
-        .config(json!({"chat": {"title": true}}))
-        .options(json!({"env": "test"}))
-        .start()
-        .await;
+    let mut server =
+        TestServer::with(&model).config(json!({"chat": {"title": true}})).options(json!({"env": "test"})).start().await;
     server.start_prompt(Some("c"), "hi");
     let messages = server.everything_until("the end", |message| is_finished(message, "c")).await;
     assert_eq!(

@@ -57,7 +57,8 @@ async fn texts_and_code_reach_the_model() {
 #[tokio::test]
 async fn parsing_is_announced_before_the_echo_and_only_with_contexts() {
     let (model, mut server) = ready().await;
-    let (_, turn) = ask(&mut server, &model, json!({"contexts": [{"type": "text", "label": "l", "content": "c"}]})).await;
+    let (_, turn) =
+        ask(&mut server, &model, json!({"contexts": [{"type": "text", "label": "l", "content": "c"}]})).await;
     assert_eq!(
         outline(&turn)[..4],
         ["chat/opened", "progress Parsing given context", "user \"what is this?\\n\"", "response"]
@@ -72,7 +73,8 @@ async fn test_mode_announces_only_contexts() {
     let model = MockLlm::start().await;
     model.respond_with(|_| Script::text_stream(&["ok"]));
     let mut server = TestServer::with(&model).options(json!({"env": "test"})).start().await;
-    let (_, turn) = ask(&mut server, &model, json!({"contexts": [{"type": "text", "label": "l", "content": "c"}]})).await;
+    let (_, turn) =
+        ask(&mut server, &model, json!({"contexts": [{"type": "text", "label": "l", "content": "c"}]})).await;
     assert_eq!(outline(&turn)[1], "progress Parsing given context");
     let (_, turn) = ask(&mut server, &model, json!({})).await;
     assert_eq!(outline(&turn)[0], "user \"what is this?\\n\"");

@@ -174,7 +174,10 @@ async fn the_usual_traffic_of_an_lsp_client_is_taken_in_silence() {
     let document = json!({"uri": "file:///a.rs", "languageId": "rust", "version": 1, "text": "fn main() {}"});
     for (method, params) in [
         ("textDocument/didOpen", json!({"textDocument": document})),
-        ("textDocument/didChange", json!({"textDocument": {"uri": "file:///a.rs", "version": 2}, "contentChanges": []})),
+        (
+            "textDocument/didChange",
+            json!({"textDocument": {"uri": "file:///a.rs", "version": 2}, "contentChanges": []}),
+        ),
         ("textDocument/didSave", json!({"textDocument": {"uri": "file:///a.rs"}})),
         ("textDocument/didClose", json!({"textDocument": {"uri": "file:///a.rs"}})),
         ("workspace/didChangeConfiguration", json!({"settings": {}})),

@@ -213,9 +213,8 @@ async fn stop_during_a_wait_for_the_next_try_ends_at_once() {
     let patient = json!({"providers": {"mock": {"retry": {"baseDelayMs": 3_600_000, "maxDelayMs": 3_600_000}}}});
     let mut server = TestServer::with(&model).config(patient).start().await;
     server.start_prompt(Some("c"), "hi");
-    let waiting = |message: &Value| {
-        message["params"]["content"]["text"].as_str().is_some_and(|text| text.starts_with('⏳'))
-    };
+    let waiting =
+        |message: &Value| message["params"]["content"]["text"].as_str().is_some_and(|text| text.starts_with('⏳'));
     server.everything_until("the wait", waiting).await;
     server.stop("c");
     let messages = server.everything_until("the end", |message| is_finished(message, "c")).await;

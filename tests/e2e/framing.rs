@@ -46,7 +46,8 @@ async fn frames_may_share_a_write_or_come_byte_by_byte() {
     server.send_together(&[list("first"), list("second")]);
     server.response_raw("first").await;
     server.response_raw("second").await;
-    let text = json!({"jsonrpc": "2.0", "id": "ünï", "method": "jobs/list", "params": {"ignored": "日本語 🦀"}}).to_string();
+    let text =
+        json!({"jsonrpc": "2.0", "id": "ünï", "method": "jobs/list", "params": {"ignored": "日本語 🦀"}}).to_string();
     for byte in frame(&text) {
         server.raw_send([byte]);
     }

@@ -107,9 +107,13 @@ async fn the_first_tool_server_is_the_native_one() {
     assert_eq!(update["type"], "native");
     assert_eq!(update["name"], "ECA");
     assert_eq!(update["status"], "running");
-    assert!(update["tools"].as_array().unwrap().iter().all(|tool| tool["name"].is_string()
-        && tool["description"].is_string()
-        && tool["parameters"].is_object()));
+    assert!(
+        update["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|tool| tool["name"].is_string() && tool["description"].is_string() && tool["parameters"].is_object())
+    );
     server.finish().await;
 }
 
@@ -201,7 +205,10 @@ async fn odd_introductions_are_accepted() {
         ("nothing at all", json!({})),
         ("a client without a name", json!({"clientInfo": {}, "capabilities": {}})),
         ("chat as an object", json!({"capabilities": {"codeAssistant": {"chat": {}}}})),
-        ("a folder with a raw space and no name", json!({"capabilities": {}, "workspaceFolders": [{"uri": "file:///a b"}]})),
+        (
+            "a folder with a raw space and no name",
+            json!({"capabilities": {}, "workspaceFolders": [{"uri": "file:///a b"}]}),
+        ),
         ("a folder that is a path", json!({"capabilities": {}, "workspaceFolders": [{"uri": "/a/b", "name": "b"}]})),
         ("an empty folder", json!({"capabilities": {}, "workspaceFolders": [{"uri": "", "name": ""}]})),
         ("no folders", json!({"capabilities": {}, "workspaceFolders": null, "processId": null})),

@@ -20,7 +20,8 @@ async fn a_stop_never_overtakes_its_prompt() {
     for round in 0..ROUNDS {
         for chat in &chats {
             let (_, ask) = server.request_message::<ChatPrompt>(prompt(Some(chat), "hi"));
-            let stop = server.notification_message::<ChatPromptStop>(ChatPromptStopParams { chat_id: chat.as_str().into() });
+            let stop =
+                server.notification_message::<ChatPromptStop>(ChatPromptStopParams { chat_id: chat.as_str().into() });
             server.send_together(&[ask, stop]);
         }
         for chat in &chats {

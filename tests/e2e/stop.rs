@@ -163,10 +163,7 @@ async fn a_second_prompt_to_a_busy_chat_closes_the_old_turn_first() {
     server.everything_until("the arguments", |message| message["params"]["content"]["argumentsText"] == "{").await;
     server.start_prompt(Some("c"), "two");
     let closing = rest(&mut server, "c").await;
-    assert_eq!(
-        closing,
-        ["system text", "toolCallRejected call_1", "status stopping", "status idle", "finished"]
-    );
+    assert_eq!(closing, ["system text", "toolCallRejected call_1", "status stopping", "status idle", "finished"]);
     let second = server.everything_until("the end", |message| is_finished(message, "c")).await;
     assert_eq!(outline(&second)[..3], ["progress Starting", "user \"two\\n\"", "response"]);
     assert_eq!(text_by("assistant", &second), "new");

@@ -59,9 +59,11 @@ async fn an_unknown_tool_is_an_error_for_the_model_which_goes_on() {
 #[tokio::test]
 async fn a_tool_id_that_comes_again_is_another_call_on_the_wire() {
     let model = MockLlm::start().await;
-    model.respond_with(|request| match request.body["messages"].as_array().unwrap().last().unwrap()["role"] == "tool" {
-        true => Script::text_stream(&["done"]),
-        false => Script::tool_call("call_1", "grep", &["{}"]),
+    model.respond_with(|request| {
+        match request.body["messages"].as_array().unwrap().last().unwrap()["role"] == "tool" {
+            true => Script::text_stream(&["done"]),
+            false => Script::tool_call("call_1", "grep", &["{}"]),
+        }
     });
     let mut server = TestServer::with(&model).start().await;
     let mut ids = Vec::new();

@@ -225,9 +225,8 @@ impl Peer {
 
     /// The first unread content of a chat for which `pick` finds something.
     pub async fn expect_content<T>(&mut self, what: &str, pick: impl Fn(&Value) -> Option<T>) -> T {
-        let content = |message: &Value| {
-            (message["method"] == "chat/contentReceived").then(|| pick(&message["params"])).flatten()
-        };
+        let content =
+            |message: &Value| (message["method"] == "chat/contentReceived").then(|| pick(&message["params"])).flatten();
         let message = self.find(what, |message| content(message).is_some()).await;
         content(&message).unwrap()
     }

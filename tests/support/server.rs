@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex};
 use custom_methods::chat::{ChatPromptParams, ChatPromptResult, ChatPromptStopParams};
 use custom_methods::methods::{ChatPrompt, ChatPromptStop};
 use eca::config::load::ProcessEnvironment;
-use eca::frontends::eca::{Surroundings, serve};
+use eca::frontends::Surroundings;
+use eca::frontends::eca::serve;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -211,16 +212,14 @@ impl Builder {
         let text = self.config_text.clone().unwrap_or_else(|| self.config.to_string());
         std::fs::create_dir_all(&self.dirs.eca.config).unwrap();
         std::fs::write(self.dirs.eca.config.join("config.json"), text).unwrap();
-        let environment =
-            ProcessEnvironment { dirs: self.dirs.eca.clone(), vars: self.vars.clone(), eca_config: None };
+        let environment = ProcessEnvironment { dirs: self.dirs.eca.clone(), vars: self.vars.clone(), eca_config: None };
         let (server_input, client_output) = std::io::pipe().unwrap();
         let (client_input, server_output) = std::io::pipe().unwrap();
         let odd_writes = Arc::new(Mutex::new(Vec::new()));
         let output = OneFramePerWrite { output: server_output, odd: Arc::clone(&odd_writes), key: KEY.as_bytes() };
         let (over, ended) = oneshot::channel();
         std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             let served = serve(server_input, output, Surroundings { environment, config_file: None });
             // On a worker, as in the program: the thread that blocks here runs no tasks.
             let result = runtime.block_on(async { tokio::spawn(served).await });
