@@ -77,6 +77,7 @@ pub async fn run(args: ChatArgs, place: Place) -> i32 {
         }
     };
     let Conversation { engine, output, .. } = conversation;
+    output.let_go();
     if let Err(error) = engine.shutdown().await {
         tracing::error!(%error, "shutdown");
     }
