@@ -7,7 +7,7 @@ use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
 use crate::frontends::{Surroundings, eca, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
-use crate::process::{limits, parent};
+use crate::process::{guard, limits, parent};
 use crate::transport::standard_streams;
 
 /// Two threads serve any number of chats: nothing on them blocks or computes for long.
@@ -15,11 +15,17 @@ const WORKERS: usize = 2;
 
 /// Everything `main` does.
 pub fn run() -> ExitCode {
+    if let Some(code) = guard::run_if_asked(cli::process_arguments()) {
+        std::process::exit(code);
+    }
+    if let Some(path) = cli::own_executable() {
+        guard::use_executable(path);
+    }
     // The standard hook writes to stderr itself, which may be blocked.
     std::panic::set_hook(Box::new(|info| tracing::error!("panic: {info}")));
     parent::remember_parent();
     limits::raise_nofile();
-    match cli::parse_process_arguments() {
+    match cli::parse(cli::process_arguments()) {
         Ok(Cli::Server(args)) => server(args),
         Ok(Cli::Chat(args)) => chat(args),
         Err(exit) => leave_at_once(&exit),

@@ -56,12 +56,12 @@ impl Starter {
         session.set_folders(folders);
         let options = params.initialization_options.unwrap_or_default();
         let word = |key: &str| options.get(key).and_then(Value::as_str);
-        let seed_000 = params
+        let v0_client = params
             .capabilities
             .code_assistant
             .as_ref()
             .is_some_and(|eca| eca.doc.is_some() || eca.edit.is_some() || eca.fix.is_some());
-        if word("ecaCompat") == Some("v0") || seed_000 {
+        if word("ecaCompat") == Some("v0") || v0_client {
             session.speak_v0();
         }
         let pace = if word("env") == Some("test") { Pace::Deterministic } else { Pace::Normal };

@@ -1,4 +1,4 @@
-//! Seed 000's way of telling a chat: text with its code blocks, and one message that completes it.
+//! v0's way of telling a chat: text with its code blocks, and one message that completes it.
 
 use std::sync::Arc;
 
