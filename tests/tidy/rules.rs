@@ -25,6 +25,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("providers", &["base", "config", "http", "llm"]),
     ("store", &["base", "llm"]),
     ("transport", &["base"]),
+    ("state", &["base", "config"]),
     ("http", &["base", "config"]),
     ("config", &["base"]),
     ("process", &["base"]),
