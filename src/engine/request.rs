@@ -20,6 +20,7 @@ pub(super) fn assemble(model: &ModelId, system: &str, history: &[Message], info:
         system: system.to_owned(),
         messages,
         max_output_tokens: info.and_then(|info| info.output_limit),
+        reasoning: info.is_none_or(|info| info.reasoning),
         ..Request::to(model.clone())
     }
 }

@@ -243,7 +243,8 @@ impl Turn {
             }
         };
         drop(stream);
-        if self.open.lock().is_empty() {
+        // A refusal needs no words.
+        if stop != StopReason::Refusal && self.open.lock().is_empty() {
             return Err(AskError::Llm(self.empty_answer()));
         }
         self.finish_answer(stop, usage).await
