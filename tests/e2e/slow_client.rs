@@ -32,11 +32,11 @@ struct Flood {
 
 impl Flood {
     async fn start() -> Self {
-        Self::after(None).await
+        Self::of(talk, None).await
     }
 
-    /// Thinks until the gate is open, then talks.
-    async fn after(thinking: Option<Gate>) -> Self {
+    /// Sends these deltas; with a gate it thinks until that is open.
+    async fn of(delta: fn(usize) -> Value, thinking: Option<Gate>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let flood = Self {
             url: format!("http://{}", listener.local_addr().unwrap()),
@@ -48,11 +48,23 @@ impl Flood {
             (Arc::clone(&flood.accepted), Arc::clone(&flood.stalled), Arc::clone(&flood.closed));
         tokio::spawn(async move {
             let (socket, _) = listener.accept().await.unwrap();
-            pour(&socket, thinking, &accepted, &stalled).await;
+            pour(&socket, delta, thinking, &accepted, &stalled).await;
             closed.notify_one();
         });
         flood
     }
+}
+
+fn talk(number: usize) -> Value {
+    json!({"content": piece(number)})
+}
+
+/// The arguments of a call that never ends. Each piece is a message of its own, so they fill the
+/// queue by their number and leave no room for anything else.
+fn call(number: usize) -> Value {
+    let id = if number == 0 { json!("call_1") } else { Value::Null };
+    let name = if number == 0 { json!("grep") } else { Value::Null };
+    json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": name, "arguments": "x"}}]})
 }
 
 /// Numbered pieces, so that a lost or doubled one is seen.
@@ -60,7 +72,13 @@ fn piece(number: usize) -> String {
     format!("{number:08} {}\n", "é\\\"".repeat(200))
 }
 
-async fn pour(socket: &TcpStream, thinking: Option<Gate>, accepted: &AtomicUsize, stalled: &Notify) {
+async fn pour(
+    socket: &TcpStream,
+    delta: fn(usize) -> Value,
+    thinking: Option<Gate>,
+    accepted: &AtomicUsize,
+    stalled: &Notify,
+) {
     // An answer that comes before its request breaks the connection; readiness may be a false alarm.
     let mut request = [0; 64 * 1024];
     while socket.readable().await.is_ok() && socket.try_read(&mut request).is_err() {}
@@ -72,7 +90,7 @@ async fn pour(socket: &TcpStream, thinking: Option<Gate>, accepted: &AtomicUsize
         gate.pass().await;
     }
     for number in 0.. {
-        bytes.extend(event(&json!({"content": piece(number)})));
+        bytes.extend(event(&delta(number)));
         while !bytes.is_empty() {
             match socket.try_write(&bytes) {
                 Ok(written) => {
@@ -154,7 +172,7 @@ async fn requests_are_answered_once_the_client_reads_again() {
 #[tokio::test]
 async fn a_reason_that_ends_while_the_client_does_not_read_is_still_finished() {
     let gate = Gate::new();
-    let (talker, thinker) = (Flood::start().await, Flood::after(Some(gate.clone())).await);
+    let (talker, thinker) = (Flood::of(call, None).await, Flood::of(talk, Some(gate.clone())).await);
     let provider = json!({"api": "openai-chat", "url": thinker.url, "fetchModels": false, "models": {"m": {}}});
     let mut server = TestServer::at(&talker.url).config(json!({"providers": {"thinker": provider}})).start().await;
     let params = ChatPromptParams { model: Some("thinker/m".into()), ..prompt(Some("thinker"), "think") };
