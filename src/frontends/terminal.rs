@@ -25,7 +25,7 @@ use crate::frontends::eca::Lines;
 use crate::process::signals::{Asked, Requests};
 use crate::providers::Guide;
 use crate::workspace::Workspace;
-use conversation::{Conversation, Outcome};
+use conversation::{Conversation, INTERRUPTED, Outcome};
 use editor::LineEditor;
 use input::{InputError, Question};
 use output::{Form, Output};
@@ -33,7 +33,6 @@ use screen::{Look, Stream};
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
-const INTERRUPTED: i32 = 130;
 
 /// A server on this machine answers within this time, or it is not there.
 const LOCAL_MODELS_WAIT: Duration = Duration::from_secs(1);
@@ -78,6 +77,7 @@ pub async fn run(args: ChatArgs, place: Place) -> i32 {
         }
     };
     let Conversation { engine, output, .. } = conversation;
+    output.let_go();
     if let Err(error) = engine.shutdown().await {
         tracing::error!(%error, "shutdown");
     }
@@ -120,6 +120,7 @@ async fn begin(args: ChatArgs, place: Place, requests: Requests, interactive: bo
         agent,
         model: args.model,
         chat: None,
+        stopped: None,
     };
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
