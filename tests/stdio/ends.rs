@@ -141,6 +141,8 @@ async fn a_killed_server_has_kept_what_was_echoed_and_answered() {
             server.collect_turn("c").await;
         }
     }
+    let half = |message: &Value| message["params"]["content"]["text"] == "half of the";
+    server.everything_until("half of the second answer", half).await;
     let dirs = server.dirs.clone();
     server.process.signal(Signal::KILL);
     assert_eq!(server.end().await.0, None);

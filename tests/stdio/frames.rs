@@ -67,8 +67,14 @@ async fn lost_framing_is_found_again() {
         ("a length that overflows", format!("Content-Length: 99999999999999999999999\r\n\r\n{body}")),
         ("a length that is a word", format!("Content-Length: many\r\n\r\n{body}")),
         ("an empty body", "Content-Length: 0\r\n\r\n".to_owned()),
-        ("ten gigabytes announced, one kilobyte sent", format!("Content-Length: 10000000000\r\n\r\n{}", "x".repeat(1024))),
-        ("a foreign charset", format!("Content-Length: {}\r\nContent-Type: a/b; charset=latin1\r\n\r\n{body}", body.len())),
+        (
+            "ten gigabytes announced, one kilobyte sent",
+            format!("Content-Length: 10000000000\r\n\r\n{}", "x".repeat(1024)),
+        ),
+        (
+            "a foreign charset",
+            format!("Content-Length: {}\r\nContent-Type: a/b; charset=latin1\r\n\r\n{body}", body.len()),
+        ),
         ("a header that never ends", "X-Long: ".to_owned() + &"y".repeat(40_000) + "\r\n\r\n"),
     ] {
         refused(&mut server, what, bytes, -32700, Value::Null).await;
@@ -177,7 +183,8 @@ async fn an_id_that_is_in_use_is_refused_and_the_first_request_completes() {
     let last = |message: &Value| message["method"] == "tool/serverUpdated";
     server.everything_until("the announcements", last).await;
     model.push(Script::hang());
-    let prompt = json!({"jsonrpc": "2.0", "id": "twice", "method": "chat/prompt", "params": {"chatId": "c", "message": "hi"}});
+    let prompt =
+        json!({"jsonrpc": "2.0", "id": "twice", "method": "chat/prompt", "params": {"chatId": "c", "message": "hi"}});
     // The model answers with its head only when asked for the words, so the first prompt is pending.
     server.send(&prompt);
     server.response_raw("twice").await;

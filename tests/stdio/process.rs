@@ -25,6 +25,8 @@ pub(crate) struct Bare {
     pub(crate) input: ChildStdin,
     pub(crate) output: ChildStdout,
     pub(crate) errors: ChildStderr,
+    /// Removed with the last one who holds it.
+    pub(crate) dirs: Arc<TestDirs>,
 }
 
 /// A process with a client.
@@ -76,12 +78,12 @@ impl Launch {
         let mut child = self.command().spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let errors = child.stderr.take().unwrap();
-        Bare { process: Process::new(child), input, output, errors }
+        Bare { process: Process::new(child), input, output, errors, dirs: Arc::clone(&self.dirs) }
     }
 
     /// A process whose client has not said anything yet.
     pub(crate) fn silent(self) -> RealServer {
-        let Bare { process, input, output, mut errors } = self.bare();
+        let Bare { process, input, output, mut errors, dirs } = self.bare();
         let log = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&log);
         let log_complete = std::thread::spawn(move || {
@@ -91,12 +93,13 @@ impl Launch {
             }
         });
         let peer = Peer::new(output, input);
-        RealServer { peer, process, dirs: self.dirs, log, log_complete: Some(log_complete) }
+        RealServer { peer, process, dirs, log, log_complete: Some(log_complete) }
     }
 
     /// A process after its handshake, with everything read that it announces.
     pub(crate) async fn start(self) -> RealServer {
-        self.start_with(json!({"processId": null, "capabilities": {"codeAssistant": {"chat": true, "editor": {}}}})).await
+        self.start_with(json!({"processId": null, "capabilities": {"codeAssistant": {"chat": true, "editor": {}}}}))
+            .await
     }
 
     pub(crate) async fn start_with(self, initialize: Value) -> RealServer {

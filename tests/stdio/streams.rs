@@ -56,7 +56,7 @@ async fn a_log_that_nobody_reads_stalls_nothing() {
     let model = MockLlm::start().await;
     model.respond_with(|_| Script::text_stream(&["ok"]));
     let launch = Launch::with(&model).arguments(&["server", "--log-level", "debug", "--verbose"]);
-    let crate::process::Bare { mut process, input, output, errors } = launch.bare();
+    let crate::process::Bare { mut process, input, output, errors, dirs } = launch.bare();
     let mut client = crate::peer::Peer::new(output, input);
     let capabilities = json!({"capabilities": {"codeAssistant": {"chat": true, "editor": {}}}});
     client.request_raw("initialize", Some(capabilities)).await;
@@ -72,7 +72,7 @@ async fn a_log_that_nobody_reads_stalls_nothing() {
     assert_eq!(client.request_raw("shutdown", None).await["result"], Value::Null);
     client.notify_raw("exit", None);
     assert_eq!(process.wait().await.code(), Some(0));
-    drop(errors);
+    drop((errors, dirs));
 }
 
 #[tokio::test]

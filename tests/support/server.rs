@@ -208,11 +208,17 @@ impl Builder {
         self
     }
 
-    pub async fn start(self) -> TestServer {
+    /// Writes the configuration and says where everything is.
+    pub fn surroundings(&self) -> Surroundings {
         let text = self.config_text.clone().unwrap_or_else(|| self.config.to_string());
         std::fs::create_dir_all(&self.dirs.eca.config).unwrap();
         std::fs::write(self.dirs.eca.config.join("config.json"), text).unwrap();
         let environment = ProcessEnvironment { dirs: self.dirs.eca.clone(), vars: self.vars.clone(), eca_config: None };
+        Surroundings { environment, config_file: None }
+    }
+
+    pub async fn start(self) -> TestServer {
+        let surroundings = self.surroundings();
         let (server_input, client_output) = std::io::pipe().unwrap();
         let (client_input, server_output) = std::io::pipe().unwrap();
         let odd_writes = Arc::new(Mutex::new(Vec::new()));
@@ -220,7 +226,7 @@ impl Builder {
         let (over, ended) = oneshot::channel();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            let served = serve(server_input, output, Surroundings { environment, config_file: None });
+            let served = serve(server_input, output, surroundings);
             // On a worker, as in the program: the thread that blocks here runs no tasks.
             let result = runtime.block_on(async { tokio::spawn(served).await });
             runtime.shutdown_background();
