@@ -198,3 +198,19 @@ async fn a_reason_that_ends_while_the_client_does_not_read_is_still_finished() {
     server.find("the response", |message| message.get("method").is_none()).await;
     server.finish().await;
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_read_cannot_keep_the_server_from_ending() {
+    let flood = Flood::start().await;
+    let mut server = TestServer::at(&flood.url).start().await;
+    server.prompt(Some("c"), "hi").await;
+    server.stop_reading();
+    within_guard("back-pressure", flood.stalled.notified()).await;
+    server.close_input();
+    within_guard("the end of the connection to the model", flood.closed.notified()).await;
+    // It ends with unwritten messages; only then the client looks again.
+    server.ended().await;
+    server.go_on_reading();
+    server.ignore_rest();
+    server.wait_for_end().await;
+}

@@ -130,6 +130,30 @@ async fn without_a_process_id_nothing_is_watched() {
 }
 
 #[tokio::test]
+async fn a_process_id_that_nobody_has_is_not_watched() {
+    // As in a container that does not see the editor.
+    let mut gone = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+    gone.wait().unwrap();
+    let mut server = Launch::new().start_with(initialize(json!(gone.id()))).await;
+    server.is_well().await;
+    assert_eq!(server.leave().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_cannot_keep_the_process() {
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::stream().flood(200_000, "and so on "));
+    let mut bare = Launch::with(&model).bare();
+    let mut send = |body: Value| bare.input.write_all(&frame(&body.to_string())).unwrap();
+    send(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(Value::Null)}));
+    send(json!({"jsonrpc": "2.0", "method": "initialized"}));
+    send(json!({"jsonrpc": "2.0", "id": 2, "method": "chat/prompt", "params": {"message": "hi"}}));
+    model.next_request().await;
+    drop(bare.input);
+    bare.process.wait().await;
+}
+
+#[tokio::test]
 async fn a_killed_server_has_kept_what_was_echoed_and_answered() {
     let model = MockLlm::start().await;
     model.push(Script::text_stream(&["first answer"]));

@@ -93,11 +93,17 @@ impl TestServer {
         self.wait_for_end().await;
     }
 
+    /// Waits until the server has ended, whatever is left to be read.
+    pub async fn ended(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            let ended = tokio::time::timeout(HANG_GUARD, &mut self.ended).await;
+            ended.expect("the server did not end").expect("the server broke").expect("the server failed");
+        }
+    }
+
     /// Waits until the server has ended for another reason, with the same checks.
     pub async fn wait_for_end(mut self) {
-        self.finished = true;
-        let ended = tokio::time::timeout(HANG_GUARD, &mut self.ended).await;
-        ended.expect("the server did not end").expect("the server broke").expect("the server failed");
+        self.ended().await;
         self.end_of_output().await;
         let odd = self.odd_writes.lock().unwrap().clone();
         assert!(odd.is_empty(), "not exactly one frame per write: {odd:?}");
