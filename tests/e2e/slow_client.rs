@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use crate::mock_llm::Gate;
+use crate::mock_llm::{Gate, MockLlm, Script};
 use crate::peer::outline::text_by;
 use crate::peer::{HANG_GUARD, is_finished, outline};
 use crate::server::{TestServer, prompt};
@@ -213,4 +213,49 @@ async fn a_client_that_does_not_read_cannot_keep_the_server_from_ending() {
     server.go_on_reading();
     server.ignore_rest();
     server.wait_for_end().await;
+}
+
+#[tokio::test]
+async fn responses_keep_their_place_in_a_chat_while_the_queue_is_full() {
+    const CHATS: usize = 60;
+    let flood = Flood::of(call, None).await;
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::text_stream(&["ok"]));
+    let quick = json!({"api": "openai-chat", "url": model.url(), "fetchModels": false, "models": {"m": {}}});
+    let mut server = TestServer::at(&flood.url).config(json!({"providers": {"quick": quick}})).start().await;
+    server.prompt(Some("flood"), "hi").await;
+    server.stop_reading();
+    within_guard("a full queue", flood.stalled.notified()).await;
+    let asked: Vec<(String, i64)> = (0..CHATS)
+        .map(|number| {
+            let chat = format!("c{number}");
+            let params = ChatPromptParams { model: Some("quick/m".into()), ..prompt(Some(&chat), "hi") };
+            let id = server.start::<ChatPrompt>(params);
+            (chat, id)
+        })
+        .collect();
+    // The flood goes on, so that everything has to fight for its place.
+    server.go_on_reading();
+    let mut open = CHATS;
+    let mut seen = Vec::new();
+    while open > 0 {
+        let message = server.next().await;
+        let of_flood = message["params"]["chatId"] == "flood";
+        open -= usize::from(!of_flood && message["params"]["content"]["state"] == "finished");
+        if !of_flood {
+            seen.push(message);
+        }
+    }
+    server.stop("flood");
+    server.collect_turn("flood").await;
+    for (chat, id) in asked {
+        let own = |message: &&Value| message["params"]["chatId"] == chat.as_str() || message["id"] == id;
+        let own: Vec<Value> = seen.iter().filter(own).cloned().collect();
+        assert_eq!(
+            outline(&own)[..5],
+            ["chat/opened", "progress Starting", "user \"hi\\n\"", "response", "status running"],
+            "{chat}"
+        );
+    }
+    server.finish().await;
 }
