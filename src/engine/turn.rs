@@ -9,6 +9,7 @@ mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
@@ -121,10 +122,16 @@ impl Turn {
         }
         self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
         let mut repeats = RepeatGuard::default();
+        let mut continued = 0;
         for _ in 0..self.max_steps {
             let answer = match self.ask().await {
                 Ok(answer) => answer,
                 Err(AskError::Stopped) => return Err(Stopped),
+                Err(AskError::Llm(error)) if self.can_go_on(&error, continued) => {
+                    continued += 1;
+                    self.go_on(&error, continued).await?;
+                    continue;
+                }
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
             };
             if !self.settle(answer, &mut repeats).await? {
@@ -194,11 +201,7 @@ impl Turn {
                     tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
                     let text = retry::progress_text(error.class, delay, attempt, max);
                     self.emitter.emit(ChatEvent::Progress(text)).await?;
-                    tokio::select! {
-                        biased;
-                        () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
-                        () = tokio::time::sleep(delay) => {}
-                    }
+                    self.wait(delay).await?;
                 }
                 _ => {
                     self.report_connection(Err(error.user_text.clone())).await?;
@@ -419,6 +422,40 @@ impl Turn {
     async fn tell_notes(&mut self) -> Result<(), Stopped> {
         let notes = std::mem::take(&mut self.notes);
         self.emit_all(notes.into_iter().map(ChatEvent::SystemText)).await
+    }
+
+    /// An answer that broke off after some text can be continued; half a tool call cannot.
+    fn can_go_on(&self, error: &LlmError, continued: u32) -> bool {
+        let open = self.open.lock();
+        error.class.is_transient()
+            && continued < self.retry.max_auto_continues
+            && open.calls.is_empty()
+            && open.parts.iter().any(|part| matches!(part, Part::Text(_)))
+    }
+
+    /// Keeps what came and asks the model to go on where it stopped. The request to do so is part
+    /// of this turn alone: the history reads as one answer.
+    async fn go_on(&mut self, error: &LlmError, continued: u32) -> Result<(), Stopped> {
+        tracing::info!(chat = %self.emitter.chat, %error, continued, "a broken answer is continued");
+        let (events, parts) = self.open.close();
+        self.emit_all(events).await?;
+        self.record(Message { role: Role::Assistant, parts }).await?;
+        let text = "The connection broke in the middle of your answer. Go on exactly where it ends, without \
+                    repeating or introducing anything.";
+        self.history.push(Message { role: Role::User, parts: vec![Part::Text(text.into())] });
+        self.emitter.emit(ChatEvent::Progress("Response interrupted, continuing...".into())).await?;
+        match retry::delay(&self.retry, continued, error.retry_after, random01()) {
+            Some(delay) => self.wait(delay).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn wait(&self, delay: Duration) -> Result<(), Stopped> {
+        tokio::select! {
+            biased;
+            () = self.emitter.stop.cancelled() => Err(Stopped),
+            () = tokio::time::sleep(delay) => Ok(()),
+        }
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.

@@ -23,7 +23,6 @@ use crate::engine::{Engine, Event, NoticeLevel, Pace};
 use crate::frontends::Surroundings;
 use crate::frontends::eca::Lines;
 use crate::process::signals::{Asked, Requests};
-use crate::providers::Guide;
 use crate::workspace::Workspace;
 use conversation::{Conversation, INTERRUPTED, Outcome};
 use editor::LineEditor;
@@ -146,11 +145,11 @@ async fn report_problems(output: &Output, lines: Option<&Lines>, engine: &Engine
 /// Waits for the model that is wanted, as long as it is worth it. A person may choose another one
 /// later, so an interactive chat always asks for all of them.
 async fn find_models(conversation: &mut Conversation, interactive: bool, patience: Duration) -> Result<(), i32> {
-    let registry = conversation.engine.registry();
+    let catalog = conversation.engine.catalog();
     let known = match &conversation.model {
-        Some(name) => registry.resolve(name, None).is_ok(),
-        // The guide stands in while nothing else is known.
-        None => registry.default_model().provider() != Guide::ID,
+        Some(name) => conversation.engine.registry().resolve(name, None).is_ok(),
+        // The guide, which is listed last, stands in while nothing else is known.
+        None => catalog.models.last().is_none_or(|guide| guide.id != catalog.default_model),
     };
     if known && !interactive {
         return Ok(());

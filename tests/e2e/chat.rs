@@ -1,4 +1,4 @@
-//! Plain conversations: the order of a turn, what it echoes and costs, and which model answers it.
+//! Plain conversations: what a client sees of a prompt, from its echo to the end of its turn.
 
 use custom_methods::chat::{ChatListParams, ChatPromptParams, ChatPromptStatus};
 use custom_methods::methods::{ChatList, ChatPrompt};

@@ -116,7 +116,7 @@ async fn a_refused_connection_is_retried_and_names_the_address() {
 async fn a_stream_that_is_cut_keeps_what_came_and_ends_once() {
     let model = MockLlm::start().await;
     model.push(Script::stream().text("the first half").step(crate::mock_llm::Step::Cut));
-    let mut server = TestServer::with(&model).start().await;
+    let mut server = TestServer::with(&model).config(never_continue()).start().await;
     let messages = turn(&mut server).await;
     assert_eq!(text_by("assistant", &messages), "the first half");
     assert_eq!(retries(&messages), Vec::<&str>::new(), "shown text is not said twice");
@@ -131,6 +131,43 @@ async fn a_stream_that_is_cut_keeps_what_came_and_ends_once() {
     model.next_request().await;
     let request = model.next_request().await;
     assert_eq!(crate::chat::spoken(&request.body)[1], ("assistant", "the first half"));
+    server.finish().await;
+}
+
+fn never_continue() -> Value {
+    serde_json::json!({"providers": {"mock": {"retry": {"maxAutoContinues": 0}}}})
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_is_continued_and_reads_as_one_answer() {
+    let model = MockLlm::start().await;
+    model.push(Script::stream().text("the first half").step(crate::mock_llm::Step::Cut));
+    model.push(Script::text_stream(&[", the second half"]));
+    let mut server = TestServer::with(&model).start().await;
+    let messages = turn(&mut server).await;
+    assert_eq!(text_by("assistant", &messages), "the first half, the second half");
+    assert!(outline(&messages).contains(&"progress Response interrupted, continuing...".to_owned()));
+    model.next_request().await;
+    let continuing = model.next_request().await;
+    assert_eq!(crate::chat::spoken(&continuing.body)[1], ("assistant", "the first half"));
+    // The request to go on was for that call alone.
+    model.push(Script::text_stream(&["ok"]));
+    server.turn("c", "and now?").await;
+    let later = model.next_request().await;
+    let spoken = crate::chat::spoken(&later.body);
+    assert_eq!(spoken.len(), 3, "{spoken:?}");
+    assert!(spoken[1].1.contains("the first half") && spoken[1].1.contains(", the second half"));
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_again_and_again_is_given_up() {
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::stream().text("x").step(crate::mock_llm::Step::Cut));
+    let mut server = TestServer::with(&model).start().await;
+    let messages = turn(&mut server).await;
+    assert_eq!(text_by("assistant", &messages), "xxxx");
+    assert!(text_by("system", &messages).contains("mock"));
     server.finish().await;
 }
 
@@ -185,7 +222,8 @@ async fn a_body_without_any_event_is_an_error_too() {
 async fn a_model_that_falls_silent_is_given_up() {
     let model = MockLlm::start().await;
     model.push(Script::stream().text("and then").hang_here());
-    let mut server = TestServer::with(&model).config(json!({"streamIdleTimeoutSeconds": 0.2})).start().await;
+    let impatient = json!({"streamIdleTimeoutSeconds": 0.2});
+    let mut server = TestServer::with(&model).config(impatient).config(never_continue()).start().await;
     let messages = turn(&mut server).await;
     let text = text_by("system", &messages);
     assert!(text.contains("mock") && text.contains("streamIdleTimeoutSeconds"), "{text:?}");

@@ -80,7 +80,7 @@ async fn notifications_are_handled_in_the_order_in_which_they_were_sent() {
     model.respond_with(|_| Script::text_stream(&["ok"]));
     let mut server = TestServer::with(&model).client(crate::server::presets::cli).start().await;
     // Each adds a folder and removes the one before: any other order leaves more than the last.
-    let folder = |number: usize| json!({"uri": format!("file:///many/folder-{number}"), "name": "f"});
+    let folder = |number: usize| json!({"uri": format!("file:///somewhere/folder-{number}"), "name": "f"});
     let mut messages: Vec<Value> = (0..500_usize)
         .map(|number| {
             let removed = number.checked_sub(1).map(folder).into_iter().collect::<Vec<_>>();
@@ -94,7 +94,7 @@ async fn notifications_are_handled_in_the_order_in_which_they_were_sent() {
     server.find("the response", |message| message.get("method").is_none()).await;
     let instructions = model.next_request().await.body["messages"][0]["content"].as_str().unwrap().to_owned();
     let named: Vec<&str> = instructions.lines().filter(|line| line.contains("folder-")).collect();
-    assert_eq!(named, ["- /many/folder-499"]);
+    assert_eq!(named, ["- /somewhere/folder-499"]);
     server.finish().await;
 }
 
