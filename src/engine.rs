@@ -149,7 +149,7 @@ impl Engine {
     pub async fn delete(&self, chat: &ChatId) -> Result<(), DeleteError> {
         let (reply, done) = oneshot::channel();
         self.shared
-            .with_handle(chat, chat::Origin::Minted, |handle| {
+            .with_handle(chat, chat::Origin::Client, |handle| {
                 handle.interrupt();
                 handle.send(Command::Delete { reply })
             })
