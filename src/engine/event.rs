@@ -46,6 +46,8 @@ pub enum ChatEvent {
     },
     /// A text from us, not from the model.
     SystemText(String),
+    /// Why the turn failed, as a text from us. At most one per turn, before it finishes.
+    Failed(String),
     /// A piece of the model's answer.
     Text(String),
     ReasonStarted {
@@ -85,7 +87,17 @@ pub struct ToolCallEvent {
     pub id: ToolCallId,
     pub name: String,
     pub server: String,
+    pub origin: ToolCallOrigin,
     pub stage: ToolCallStage,
+}
+
+/// Where a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolCallOrigin {
+    /// In this server.
+    Native,
+    /// At the provider of the model.
+    Provider,
 }
 
 #[derive(Debug, Clone, PartialEq)]

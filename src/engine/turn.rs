@@ -2,31 +2,34 @@
 //!
 //! A turn is a task of its own with a snapshot of the history. It tells the client what happens
 //! through its [`Emitter`] and tells the chat what to keep through [`TurnEvent`]s, waiting until
-//! it is kept. What it has begun and not ended stands in [`Open`], so that the chat can close a
+//! it is kept. What it has begun and not ended stands in [`OpenState`], so that the chat can close a
 //! turn that was stopped, even one that had to be aborted.
 
+mod open;
+
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::emitter::{Emitter, Stopped};
-use super::event::{ChatEvent, RejectReason, UsageReport};
+use super::event::{ChatEvent, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::title::TitleJob;
-use super::tool_call::{OpenCall, RepeatGuard};
+use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
 use crate::base::{ModelId, ToolCallId};
 use crate::config::RetryConfig;
 use crate::llm::{
-    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, StopReason, Usage,
+    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Replay, Request, Role, ServerTool,
+    StopReason, Usage,
 };
 use crate::providers::retry;
 
-/// One answer may hold so much text, reasoning and arguments; a model that goes on is cut off.
-const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+use open::OpenReason;
+pub(super) use open::OpenState;
 
 /// Everything a turn needs; nothing in it is shared with another turn but the open state.
 pub(super) struct Turn {
@@ -42,6 +45,8 @@ pub(super) struct Turn {
     pub(super) totals: Totals,
     pub(super) open: OpenState,
     pub(super) events: mpsc::Sender<TurnEvent>,
+    /// What the user should know before the answer.
+    pub(super) notes: Vec<String>,
     pub(super) connection: Option<ConnectionReport>,
     /// A title to be made before the answer; only when the pace is deterministic.
     pub(super) title_first: Option<TitleJob>,
@@ -60,8 +65,8 @@ pub(super) enum TurnEnd {
     Stopped,
 }
 
-/// Tells a waiting `chat/prompt` whether the provider answers at all, then keeps silent until
-/// that response is queued.
+/// Tells a waiting prompt whether the provider answers at all, then keeps silent until that
+/// response is queued.
 pub(super) struct ConnectionReport {
     pub(super) report: oneshot::Sender<Result<(), String>>,
     pub(super) held: Held,
@@ -73,67 +78,10 @@ pub(super) struct Totals {
     pub(super) cost: Option<f64>,
 }
 
-/// What a turn has begun and not ended.
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    parts: Vec<Part>,
-    reason: Option<OpenReason>,
-    calls: Vec<OpenCall>,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct OpenReason {
-    id: String,
-    started: Instant,
-    text: String,
-}
-
-/// Shared between a turn and its chat.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OpenState(Arc<Mutex<Open>>);
-
-impl OpenState {
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes what is open: the events that close it, and what is worth keeping of the answer.
-    pub(super) fn close(&self) -> (Vec<ChatEvent>, Vec<Part>) {
-        let mut open = std::mem::take(&mut *self.lock());
-        let mut events = Vec::new();
-        events.extend(open.end_reason(None));
-        events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
-        (events, open.parts)
-    }
-}
-
-impl Open {
-    fn add_text(&mut self, text: &str) {
-        self.bytes += text.len();
-        match self.parts.last_mut() {
-            Some(Part::Text(last)) => last.push_str(text),
-            _ => self.parts.push(Part::Text(text.to_owned())),
-        }
-    }
-
-    fn end_reason(&mut self, replay: Option<crate::llm::Replay>) -> Option<ChatEvent> {
-        let reason = self.reason.take()?;
-        self.parts.push(Part::Reasoning { text: reason.text, replay });
-        let total_ms = u64::try_from(reason.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Some(ChatEvent::ReasonFinished { id: reason.id, total_ms })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.reason.is_none() && self.calls.is_empty()
-    }
-}
-
 /// Why asking the model gave no answer.
 enum AskError {
     Stopped,
     Llm(LlmError),
-    TooLong,
 }
 
 impl From<Stopped> for AskError {
@@ -157,6 +105,9 @@ impl Turn {
     }
 
     async fn steps(&mut self) -> Result<(), Stopped> {
+        if self.connection.is_none() {
+            self.tell_notes().await?;
+        }
         if let Some(job) = self.title_first.take() {
             let title = tokio::select! {
                 biased;
@@ -168,18 +119,13 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Title(title)).await?;
             }
         }
-        if self.connection.is_none() {
-            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
-        }
+        self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
         let mut repeats = RepeatGuard::default();
         for _ in 0..self.max_steps {
             let answer = match self.ask().await {
                 Ok(answer) => answer,
                 Err(AskError::Stopped) => return Err(Stopped),
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
-                Err(AskError::TooLong) => {
-                    return self.fail("The answer grew beyond 32 MiB and was cut off here.").await;
-                }
             };
             if !self.settle(answer, &mut repeats).await? {
                 return Ok(());
@@ -200,6 +146,7 @@ impl Turn {
             id: call.id.to_string(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
+            replay: call.replay.clone(),
         }));
         self.record(Message { role: Role::Assistant, parts }).await?;
         let notice = match stop {
@@ -224,7 +171,7 @@ impl Turn {
                 self.emitter.emit(event).await?;
             }
             self.open.lock().calls.retain(|open| open.id != call.id);
-            results.push(Part::ToolResult { call_id: call.id.to_string(), text, error: true });
+            results.push(Part::ToolResult { call_id: call.id.to_string(), text, images: Vec::new(), error: true });
         }
         self.record(Message { role: Role::User, parts: results }).await?;
         Ok(true)
@@ -291,9 +238,6 @@ impl Turn {
                     self.on_content(delta).await?;
                 }
             }
-            if self.open.lock().bytes > MAX_ANSWER_BYTES {
-                return Err(AskError::TooLong);
-            }
         };
         drop(stream);
         if self.open.lock().is_empty() {
@@ -303,15 +247,11 @@ impl Turn {
     }
 
     async fn finish_answer(&mut self, stop: StopReason, usage: Option<Usage>) -> Result<Answer, AskError> {
-        let ended = self.open.lock().end_reason(None);
-        if let Some(event) = ended {
-            self.emitter.emit(event).await?;
-        }
+        self.end_reason(None).await?;
         if let Some(usage) = usage {
             self.report_usage(usage).await?;
         }
         let mut open = self.open.lock();
-        open.bytes = 0;
         // The calls stay open until each has its own end on the wire.
         Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
     }
@@ -319,24 +259,15 @@ impl Turn {
     async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
         match delta {
             Delta::Reasoning(text) => self.on_reasoning(text).await,
-            Delta::ReasoningEnd { replay } => {
-                let ended = self.open.lock().end_reason(replay);
-                self.emit_all(ended).await
-            }
+            Delta::ReasoningEnd { replay } => self.end_reason(replay).await,
             Delta::Text(text) => {
-                let ended = {
-                    let mut open = self.open.lock();
-                    let ended = open.end_reason(None);
-                    open.add_text(&text);
-                    ended
-                };
-                self.emit_all(ended).await?;
+                self.end_reason(None).await?;
+                self.open.lock().add_text(&text);
                 self.emitter.emit(ChatEvent::Text(text)).await
             }
             Delta::ToolCallStart { index, id, name } => {
                 let call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
-                let ended = self.open.lock().end_reason(None);
-                self.emit_all(ended).await?;
+                self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
                 self.open.lock().calls.push(call);
@@ -345,7 +276,6 @@ impl Turn {
             Delta::ToolCallArguments { index, text } => {
                 let event = {
                     let mut open = self.open.lock();
-                    open.bytes += text.len();
                     open.calls.iter_mut().rfind(|call| call.index == index).map(|call| {
                         call.arguments.push_str(&text);
                         call.prepare(text)
@@ -354,14 +284,21 @@ impl Turn {
                 self.emit_all(event).await
             }
             Delta::Citation { title, url } => self.emitter.emit(ChatEvent::Citation { title, url }).await,
-            Delta::Image { media_type, base64 } => {
-                {
-                    let mut open = self.open.lock();
-                    open.bytes += base64.len();
-                    open.parts.push(Part::Image { media_type: media_type.clone(), base64: base64.clone() });
-                }
-                self.emitter.emit(ChatEvent::Image { media_type, base64 }).await
+            Delta::Image(image) => {
+                self.open.lock().parts.push(Part::Image(image.clone()));
+                self.emitter.emit(ChatEvent::Image { media_type: image.media_type, base64: image.base64 }).await
             }
+            Delta::ToolCallReplay { index, replay } => {
+                if let Some(call) = self.open.lock().calls.iter_mut().rfind(|call| call.index == index) {
+                    call.replay = Some(replay);
+                }
+                Ok(())
+            }
+            Delta::Opaque(replay) => {
+                self.open.lock().parts.push(Part::Opaque(replay));
+                Ok(())
+            }
+            Delta::ServerTool(step) => self.on_server_tool(step).await,
             Delta::Started | Delta::Usage(_) | Delta::Stop(_) => Ok(()),
         }
     }
@@ -380,12 +317,55 @@ impl Turn {
         };
         {
             let mut open = self.open.lock();
-            open.bytes += text.len();
             if let Some(reason) = &mut open.reason {
                 reason.text.push_str(&text);
             }
         }
         self.emitter.emit(ChatEvent::ReasonText { id, text }).await
+    }
+
+    /// Told first and forgotten then: a turn that is stopped in between must find it still open.
+    async fn end_reason(&self, replay: Option<Replay>) -> Result<(), Stopped> {
+        let event = self.open.lock().reason.as_ref().map(OpenReason::finished);
+        if let Some(event) = event {
+            self.emitter.emit(event).await?;
+            let _ = self.open.lock().end_reason(replay);
+        }
+        Ok(())
+    }
+
+    /// A tool of the provider: it needs no approval and no result from us, but it is shown.
+    async fn on_server_tool(&mut self, step: ServerTool) -> Result<(), Stopped> {
+        match step {
+            ServerTool::Started { id, name } => {
+                self.emitter.emit(ChatEvent::Progress(format!("Running {name}"))).await?;
+                self.start_server_call(id, name).await.map(|_| ())
+            }
+            ServerTool::Finished { id, name, input, output, error } => {
+                let known = self.open.lock().server_calls.iter().find(|call| call.provider_id == id).cloned();
+                let call = match known {
+                    Some(call) => call,
+                    None => self.start_server_call(id, name).await?,
+                };
+                self.emitter.emit(call.finished(input, output, error)).await?;
+                self.open.lock().server_calls.retain(|open| open.id != call.id);
+                Ok(())
+            }
+        }
+    }
+
+    async fn start_server_call(&mut self, provider_id: String, name: String) -> Result<ServerCall, Stopped> {
+        let call = ServerCall { id: self.server_call_id(&provider_id), provider_id, name };
+        let [prepare, rest @ ..] = call.started();
+        self.emitter.emit(prepare).await?;
+        // Open as soon as the client knows of it.
+        self.open.lock().server_calls.push(call.clone());
+        self.emit_all(rest).await?;
+        Ok(call)
+    }
+
+    fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
+        tool_call::unused_id(provider_id, &mut self.used_call_ids)
     }
 
     async fn emit_all(&self, events: impl IntoIterator<Item = ChatEvent>) -> Result<(), Stopped> {
@@ -428,14 +408,17 @@ impl Turn {
     }
 
     async fn report_connection(&mut self, outcome: Result<(), String>) -> Result<(), Stopped> {
-        let Some(connection) = self.connection.take() else { return Ok(()) };
-        let connected = outcome.is_ok();
-        let _ = connection.report.send(outcome);
-        connection.held.released().await;
-        if connected {
-            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.report.send(outcome);
+            connection.held.released().await;
+            self.tell_notes().await?;
         }
         Ok(())
+    }
+
+    async fn tell_notes(&mut self) -> Result<(), Stopped> {
+        let notes = std::mem::take(&mut self.notes);
+        self.emit_all(notes.into_iter().map(ChatEvent::SystemText)).await
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.
@@ -445,7 +428,7 @@ impl Turn {
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }
-        self.emitter.emit(ChatEvent::SystemText(format!("\n\n{text}"))).await
+        self.emitter.emit(ChatEvent::Failed(format!("\n\n{text}"))).await
     }
 
     fn cut_short(&self) -> LlmError {

@@ -11,12 +11,14 @@ mod dispatch;
 mod from_wire;
 mod handlers;
 mod layers;
+mod lines;
 mod response_slot;
 mod service;
 mod session;
 mod sink;
 mod start;
 mod to_wire;
+mod traffic;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -24,14 +26,15 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::frontends::Surroundings;
 use crate::process::signals;
 use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;
 use dispatch::{Dispatcher, End};
 pub use handlers::PLANNED;
+pub(super) use lines::Lines;
 use session::Session;
 use start::Starter;
-pub use start::Surroundings;
 
 /// Messages that may wait between the reader and the dispatcher.
 const INCOMING: usize = 64;
@@ -47,7 +50,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let outbox = Outbox::held(outbox::Limits::default());
     let broken = outbox.broken();
-    outbox.clone().spawn_writer(Framing::ContentLength, output)?;
+    outbox.clone().spawn_writer(Framing::ContentLength, traffic::LoggedWriter(output))?;
     let (sender, mut incoming) = mpsc::channel::<Incoming>(INCOMING);
     spawn_reader(input, ReaderLimits::default(), sender)?;
 
