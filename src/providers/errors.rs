@@ -171,7 +171,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 /// The class of an answer; `text` is its body in lower case.
 fn classify(status: u16, text: &str) -> ErrorClass {
     match status {
-        401 | 402 | 403 => ErrorClass::Auth,
+        401..=403 => ErrorClass::Auth,
         413 => ErrorClass::ContextOverflow,
         429 if is_out_of_credit(text) => ErrorClass::Auth,
         429 => ErrorClass::RateLimited,

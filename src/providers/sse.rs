@@ -128,6 +128,8 @@ fn convert(event: Result<sse_stream::Sse, sse_stream::Error>, meter: &Meter) -> 
             },
             Err(_) => SseError::NotUtf8,
         })),
+        // A body that ends inside a character is a cut body, not a wrong one.
+        Err(_) if meter.source_ended.load(Ordering::Relaxed) => None,
         Err(_) => Some(Err(SseError::NotUtf8)),
     }
 }
@@ -149,7 +151,9 @@ mod tests {
         Ok(Event { name: name.map(str::to_owned), data: data.to_owned(), terminated: true })
     }
 
-    fn table() -> Vec<(&'static [u8], Vec<Result<Event, SseError>>)> {
+    type Case = (&'static [u8], Vec<Result<Event, SseError>>);
+
+    fn table() -> Vec<Case> {
         vec![
             (b"data: a\n\ndata: b\n\n", vec![event(None, "a"), event(None, "b")]),
             (b"\xEF\xBB\xBFdata: a\n\n", vec![event(None, "a")]),
@@ -191,6 +195,7 @@ mod tests {
                 assert!(event.terminated || index + 1 == events.len(), "{end}");
             }
         }
+        assert_eq!(decode(b"data: one\n\ndata: \xC3").await, vec![event(None, "one")], "cut inside a character");
         let last = decode(b"data: [DONE]").await;
         assert_eq!(last, vec![Ok(Event { name: None, data: "[DONE]".into(), terminated: false })]);
     }

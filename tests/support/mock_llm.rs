@@ -3,7 +3,7 @@
 //!
 //! Plain HTTP/1.1 over tokio sockets, so that a test can cut, stall and split an answer at any
 //! byte. Used by integration tests as a module and by unit tests through `#[path]`.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unreachable_pub, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "mock_llm/script.rs"]
 mod script;

@@ -111,6 +111,13 @@ pub fn headers(
     Ok(headers)
 }
 
+/// Whether the value of a user's header must not be shown. Others are left readable in errors:
+/// hiding every word that also happens to be a header's value would garble them.
+pub fn is_secret_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["auth", "key", "token", "secret", "cookie", "password", "credential"].iter().any(|part| name.contains(part))
+}
+
 struct Answer<D> {
     phase: Phase,
     decoder: D,

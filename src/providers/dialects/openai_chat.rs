@@ -88,8 +88,9 @@ impl OpenAiChat {
 
     fn origin(&self, model: &str, url: &str) -> Origin {
         let model_headers = self.config.models.get(model).map(|model| &model.extra_headers);
-        let headers = self.config.extra_headers.values().chain(model_headers.into_iter().flat_map(|map| map.values()));
-        let mut secrets: Vec<Secret> = headers.map(Secret::new).collect();
+        let headers = self.config.extra_headers.iter().chain(model_headers.into_iter().flatten());
+        let secret = headers.filter(|(name, _)| exchange::is_secret_header(name));
+        let mut secrets: Vec<Secret> = secret.map(|(_, value)| Secret::new(value)).collect();
         secrets.extend(self.key.clone());
         Origin::new(&self.id, model, url, secrets)
     }

@@ -40,6 +40,9 @@ fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     const LATEST_PLAIN_SECONDS: f64 = 1e9;
     const LATEST_EPOCH_SECONDS: f64 = 1e11;
     if let Ok(number) = value.parse::<f64>() {
+        if !number.is_finite() {
+            return None;
+        }
         let now = now.as_millisecond() as f64 / 1000.0;
         return if number < LATEST_PLAIN_SECONDS {
             seconds(number)
@@ -100,7 +103,8 @@ mod tests {
 
     #[test]
     fn every_way_of_saying_it() {
-        let cases: [(&[(&str, &str)], Option<f64>); 19] = [
+        type Case<'a> = (&'a [(&'static str, &'static str)], Option<f64>);
+        let cases: [Case<'_>; 19] = [
             (&[("retry-after", "7")], Some(7.0)),
             (&[("retry-after", "1.5")], Some(1.5)),
             (&[("retry-after", "Wed, 01 Jan 2025 00:00:30 GMT")], Some(30.0)),

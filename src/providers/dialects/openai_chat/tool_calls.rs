@@ -151,10 +151,15 @@ mod tests {
         (id.to_owned(), name.to_owned(), arguments.to_owned())
     }
 
+    fn f(name: &str, arguments: &str) -> Value {
+        json!({"name": name, "arguments": arguments})
+    }
+
+    type Case = (&'static str, Vec<Value>, Vec<(String, String, String)>);
+
     #[test]
-    fn the_ways_servers_send_calls() {
-        let f = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
-        let cases: Vec<(&str, Vec<Value>, Vec<_>)> = vec![
+    fn calls_with_ids() {
+        let cases: Vec<Case> = vec![
             (
                 "openai: id and name first, then index only",
                 vec![
@@ -198,6 +203,15 @@ mod tests {
                 ],
                 vec![call("a", "ls", "{}")],
             ),
+        ];
+        for (label, pieces, expected) in cases {
+            assert_eq!(run(&pieces), expected, "{label}");
+        }
+    }
+
+    #[test]
+    fn calls_without_ids_and_other_oddities() {
+        let cases: Vec<Case> = vec![
             (
                 "no ids at all, name repeated",
                 vec![
