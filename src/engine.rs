@@ -33,7 +33,8 @@ use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 
 use chat::{ChatHandle, Command};
 pub use event::{
-    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, ToolCallEvent, ToolCallStage, UsageReport,
+    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, ToolCallEvent, ToolCallOrigin, ToolCallStage,
+    UsageReport,
 };
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::base::ModelId;
 
@@ -25,6 +25,29 @@ pub struct Request {
     pub max_output_tokens: Option<u64>,
     /// Whether the model may think visibly; a title needs none.
     pub reasoning: bool,
+    /// Whether the provider may search the web on its own, where it can.
+    pub web_search: bool,
+    /// What the chosen variant adds to the body, merged over the model's own extra payload.
+    pub payload: Map<String, Value>,
+    /// The same for all calls of one chat, so that a provider finds its cache again.
+    pub cache_key: Option<String>,
+}
+
+impl Request {
+    /// A request with nothing but its model; set what it needs.
+    pub fn to(model: ModelId) -> Self {
+        Self {
+            model,
+            system: String::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            max_output_tokens: None,
+            reasoning: true,
+            web_search: false,
+            payload: Map::new(),
+            cache_key: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,10 +65,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     Text(String),
-    Image {
-        media_type: String,
-        base64: String,
-    },
+    Image(Image),
     /// What the model thought. `replay` is the vendor's opaque part (a signature, encrypted
     /// content) and only means something to the dialect named in it.
     Reasoning {
@@ -57,12 +77,22 @@ pub enum Part {
         id: String,
         name: String,
         arguments: String,
+        replay: Option<Replay>,
     },
     ToolResult {
         call_id: String,
         text: String,
+        images: Vec<Image>,
         error: bool,
     },
+    /// Something the vendor did on its own side, such as a search, that it wants to see again.
+    Opaque(Replay),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub media_type: String,
+    pub base64: String,
 }
 
 /// Opaque data that must be sent back to the vendor that produced it, and to no other.
@@ -103,18 +133,31 @@ pub enum Delta {
         index: usize,
         text: String,
     },
+    /// What the vendor wants back with this call.
+    ToolCallReplay {
+        index: usize,
+        replay: Replay,
+    },
     Citation {
         title: String,
         url: String,
     },
-    Image {
-        media_type: String,
-        base64: String,
-    },
+    Image(Image),
+    /// A tool that runs at the provider; shown, never run by us.
+    ServerTool(ServerTool),
+    /// To be sent back to this vendor at this place of the answer.
+    Opaque(Replay),
     /// Totals of this request so far; a later one replaces an earlier one.
     Usage(Usage),
     /// The answer is complete. Comes once, last.
     Stop(StopReason),
+}
+
+/// A step of a tool that runs at the provider.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerTool {
+    Started { id: String, name: String },
+    Finished { id: String, name: String, input: Map<String, Value>, output: String, error: bool },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,6 +280,9 @@ pub type DeltaStream = BoxStream<'static, Result<Delta, LlmError>>;
 pub trait Provider: Send + Sync + std::fmt::Debug {
     /// The id in front of the slash.
     fn id(&self) -> &str;
+
+    /// The name under which this provider's [`Replay`]s are marked.
+    fn dialect(&self) -> &'static str;
 
     /// Starts one answer. Connection errors come as the first item of the stream; nothing is
     /// retried here.

@@ -16,6 +16,8 @@ const WORKERS: usize = 2;
 
 /// Everything `main` does.
 pub fn run() -> ExitCode {
+    // The standard hook writes to stderr itself, which may be blocked.
+    std::panic::set_hook(Box::new(|info| tracing::error!("panic: {info}")));
     parent::remember_parent();
     limits::raise_nofile();
     match cli::parse_process_arguments() {

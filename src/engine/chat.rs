@@ -22,7 +22,7 @@ use super::title::TitleJob;
 use super::turn::{ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared};
 use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
-use crate::llm::{Message, Part, Role};
+use crate::llm::{Message, Part, Provider, Role};
 use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError, TitleSource};
 
 /// Commands that may wait in a chat's inbox.
@@ -217,15 +217,7 @@ impl ChatActor {
             self.emit(ChatEvent::Opened { title: None }).await;
         }
         let wanted = prompt.model.as_deref().unwrap_or_default();
-        let chosen = if wanted.is_empty() && self.model.is_some() {
-            self.model.clone().ok_or_else(String::new)
-        } else {
-            self.shared.registry.resolve(wanted, self.model.as_ref()).map_err(|unknown| unknown.to_string())
-        };
-        let chosen = chosen.and_then(|model| match self.shared.registry.provider(model.provider()) {
-            Some(provider) => Ok((model, provider)),
-            None => Err(format!("The provider of {model} is not configured any more. Choose another model.")),
-        });
+        let chosen = self.choose_model(wanted);
         self.announce(&prompt).await;
         let notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
         let (hold, held) = Hold::new();
@@ -266,6 +258,20 @@ impl ChatActor {
                 self.emit(ChatEvent::Finished).await;
             }
         }
+    }
+
+    /// The model that is asked for, else the one this chat has, else the default.
+    fn choose_model(&self, wanted: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
+        let registry = &self.shared.registry;
+        let with_provider = |model: ModelId| registry.provider(model.provider()).map(|provider| (model, provider));
+        if wanted.trim().is_empty()
+            && let Some(kept) = self.model.clone().and_then(with_provider)
+        {
+            return Ok(kept);
+        }
+        let model = registry.resolve(wanted, self.model.as_ref()).map_err(|unknown| unknown.to_string())?;
+        let missing = format!("{model} has no provider in the configuration. Choose another model.");
+        with_provider(model).ok_or(missing)
     }
 
     async fn announce(&self, prompt: &Prompt) {
@@ -331,14 +337,12 @@ impl ChatActor {
         &mut self,
         prompt: &Prompt,
         model: ModelId,
-        provider: Arc<dyn crate::llm::Provider>,
+        provider: Arc<dyn Provider>,
         connection: Option<ConnectionReport>,
     ) {
         let stop = CancellationToken::new();
         *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
-        if connection.is_none() {
-            self.emit_status(ChatStatus::Running).await;
-        }
+        self.emit_status(ChatStatus::Running).await;
         let title = self.title_job(&model, &provider);
         let title_first = match (title, self.shared.pace) {
             (Some(job), Pace::Deterministic) => Some(job),
@@ -369,7 +373,7 @@ impl ChatActor {
         self.running = Some(Running { task: tokio::spawn(turn.run()), events, open, stop });
     }
 
-    fn title_job(&self, model: &ModelId, provider: &Arc<dyn crate::llm::Provider>) -> Option<TitleJob> {
+    fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
         let due = self.shared.config.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
         due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
     }
@@ -538,13 +542,10 @@ async fn reply_when_connected(
     outcome: oneshot::Receiver<Result<(), String>>,
     reply: oneshot::Sender<Accepted>,
 ) {
-    match tokio::time::timeout(CONNECTION_WAIT, outcome).await {
-        Ok(Ok(Err(problem))) => {
-            accepted.status = AcceptedStatus::ConnectionError;
-            accepted.message = problem;
-        }
-        // Connected, stopped before it connected, or still trying: the rest comes as chat text.
-        Ok(Ok(Ok(())) | Err(_)) | Err(_) => {}
+    // Connected, stopped before it connected, or still trying: the rest comes as chat text.
+    if let Ok(Ok(Err(problem))) = tokio::time::timeout(CONNECTION_WAIT, outcome).await {
+        accepted.status = AcceptedStatus::ConnectionError;
+        accepted.message = problem;
     }
     let _ = reply.send(accepted);
 }

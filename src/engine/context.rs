@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::prompt::Context;
 use crate::base::text;
-use crate::llm::Part;
+use crate::llm::{Image, Part};
 
 /// One file contributes at most so much.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
@@ -34,7 +34,7 @@ pub(super) fn render(contexts: &[Context]) -> Rendered {
                 rendered.parts.push(block("cursor", &place, ""));
             }
             Context::Image { media_type, base64 } => {
-                rendered.parts.push(Part::Image { media_type: media_type.clone(), base64: base64.clone() });
+                rendered.parts.push(Part::Image(Image { media_type: media_type.clone(), base64: base64.clone() }));
             }
             Context::Unsupported { kind } => {
                 rendered.problems.push(format!("contexts of type {kind:?} are not read by this version"));

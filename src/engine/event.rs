@@ -85,7 +85,17 @@ pub struct ToolCallEvent {
     pub id: ToolCallId,
     pub name: String,
     pub server: String,
+    pub origin: ToolCallOrigin,
     pub stage: ToolCallStage,
+}
+
+/// Where a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolCallOrigin {
+    /// In this server.
+    Native,
+    /// At the provider of the model.
+    Provider,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -17,12 +17,10 @@ pub(super) fn assemble(model: &ModelId, system: &str, history: &[Message], info:
         }
     }
     Request {
-        model: model.clone(),
         system: system.to_owned(),
         messages,
-        tools: Vec::new(),
         max_output_tokens: info.and_then(|info| info.output_limit),
-        reasoning: true,
+        ..Request::to(model.clone())
     }
 }
 
@@ -68,6 +66,7 @@ pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
                 Part::ToolCall { id, .. } if !answered.contains(id) => Some(Part::ToolResult {
                     call_id: id.clone(),
                     text: "The call was interrupted; whether it ran is unknown.".into(),
+                    images: Vec::new(),
                     error: true,
                 }),
                 _ => None,
@@ -98,12 +97,17 @@ mod tests {
 
     #[test]
     fn a_call_without_a_result_gets_one() {
-        let call = |id: &str| Part::ToolCall { id: id.into(), name: "n".into(), arguments: "{}".into() };
+        let call = |id: &str| Part::ToolCall { id: id.into(), name: "n".into(), arguments: "{}".into(), replay: None };
         let history = vec![
             Message { role: Role::Assistant, parts: vec![call("a"), call("b")] },
             Message {
                 role: Role::User,
-                parts: vec![Part::ToolResult { call_id: "b".into(), text: "ok".into(), error: false }],
+                parts: vec![Part::ToolResult {
+                    call_id: "b".into(),
+                    text: "ok".into(),
+                    images: Vec::new(),
+                    error: false,
+                }],
             },
         ];
         let repaired = repair(history);

@@ -30,12 +30,10 @@ impl TitleJob {
     /// `None` when the model gave nothing that can serve as a title; a chat can live without one.
     pub(super) async fn run(self) -> Option<String> {
         let request = Request {
-            model: self.model,
             system: INSTRUCTIONS.to_owned(),
             messages: vec![Message { role: Role::User, parts: vec![Part::Text(transcript(&self.history))] }],
-            tools: Vec::new(),
-            max_output_tokens: None,
             reasoning: false,
+            ..Request::to(self.model)
         };
         let mut stream = self.provider.stream(request);
         let collect = async {

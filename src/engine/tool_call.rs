@@ -6,10 +6,13 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::event::{ChatEvent, RejectReason, ToolCallEvent, ToolCallStage};
+use super::event::{ChatEvent, RejectReason, ToolCallEvent, ToolCallOrigin, ToolCallStage};
 use crate::base::ToolCallId;
+use crate::llm::Replay;
 
 const NATIVE_SERVER: &str = "eca";
+/// The name under which clients know tools of the model's provider.
+const PROVIDER_SERVER: &str = "llm";
 
 /// A call that the model has begun to write.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,17 +22,13 @@ pub(super) struct OpenCall {
     pub(super) id: ToolCallId,
     pub(super) name: String,
     pub(super) arguments: String,
+    pub(super) replay: Option<Replay>,
 }
 
 impl OpenCall {
-    /// Keeps the provider's id when it is unused in this chat, because replay wants it back.
     pub(super) fn new(index: usize, provider_id: &str, name: &str, used: &mut HashSet<ToolCallId>) -> Self {
-        let mut id = ToolCallId::new(provider_id);
-        if provider_id.trim().is_empty() || used.contains(&id) {
-            id = ToolCallId::random();
-        }
-        used.insert(id.clone());
-        Self { index, id, name: name.to_owned(), arguments: String::new() }
+        let id = unused_id(provider_id, used);
+        Self { index, id, name: name.to_owned(), arguments: String::new(), replay: None }
     }
 
     pub(super) fn prepare(&self, arguments_text: String) -> ChatEvent {
@@ -69,9 +68,56 @@ impl OpenCall {
             id: self.id.clone(),
             name: name.to_owned(),
             server: NATIVE_SERVER.to_owned(),
+            origin: ToolCallOrigin::Native,
             stage,
         })
     }
+}
+
+/// A call of a tool that runs at the provider.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ServerCall {
+    pub(super) id: ToolCallId,
+    pub(super) provider_id: String,
+    pub(super) name: String,
+}
+
+impl ServerCall {
+    pub(super) fn started(&self) -> [ChatEvent; 3] {
+        [
+            self.event(ToolCallStage::Prepare { arguments_text: String::new() }),
+            self.event(ToolCallStage::Run { arguments: Map::new(), manual_approval: false }),
+            self.event(ToolCallStage::Running { arguments: Map::new() }),
+        ]
+    }
+
+    pub(super) fn finished(&self, arguments: Map<String, Value>, output: String, error: bool) -> ChatEvent {
+        self.event(ToolCallStage::Called { arguments, error, outputs: vec![output], total_ms: 0 })
+    }
+
+    pub(super) fn rejected(&self, reason: RejectReason) -> ChatEvent {
+        self.event(ToolCallStage::Rejected { arguments: Map::new(), reason })
+    }
+
+    fn event(&self, stage: ToolCallStage) -> ChatEvent {
+        ChatEvent::ToolCall(ToolCallEvent {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            server: PROVIDER_SERVER.to_owned(),
+            origin: ToolCallOrigin::Provider,
+            stage,
+        })
+    }
+}
+
+/// The provider's id when it is unused in this chat, because replay wants it back; else our own.
+pub(super) fn unused_id(provider_id: &str, used: &mut HashSet<ToolCallId>) -> ToolCallId {
+    let mut id = ToolCallId::new(provider_id);
+    if provider_id.trim().is_empty() || used.contains(&id) {
+        id = ToolCallId::random();
+    }
+    used.insert(id.clone());
+    id
 }
 
 /// Notices a model that makes the same call over and over.

@@ -17,16 +17,13 @@ use super::event::{ChatEvent, RejectReason, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::title::TitleJob;
-use super::tool_call::{OpenCall, RepeatGuard};
+use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
 use crate::base::{ModelId, ToolCallId};
 use crate::config::RetryConfig;
 use crate::llm::{
-    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, StopReason, Usage,
+    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, ServerTool, StopReason, Usage,
 };
 use crate::providers::retry;
-
-/// One answer may hold so much text, reasoning and arguments; a model that goes on is cut off.
-const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 
 /// Everything a turn needs; nothing in it is shared with another turn but the open state.
 pub(super) struct Turn {
@@ -60,8 +57,8 @@ pub(super) enum TurnEnd {
     Stopped,
 }
 
-/// Tells a waiting `chat/prompt` whether the provider answers at all, then keeps silent until
-/// that response is queued.
+/// Tells a waiting prompt whether the provider answers at all, then keeps silent until that
+/// response is queued.
 pub(super) struct ConnectionReport {
     pub(super) report: oneshot::Sender<Result<(), String>>,
     pub(super) held: Held,
@@ -79,7 +76,7 @@ pub(super) struct Open {
     parts: Vec<Part>,
     reason: Option<OpenReason>,
     calls: Vec<OpenCall>,
-    bytes: usize,
+    server_calls: Vec<ServerCall>,
 }
 
 #[derive(Debug)]
@@ -104,13 +101,13 @@ impl OpenState {
         let mut events = Vec::new();
         events.extend(open.end_reason(None));
         events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
+        events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
         (events, open.parts)
     }
 }
 
 impl Open {
     fn add_text(&mut self, text: &str) {
-        self.bytes += text.len();
         match self.parts.last_mut() {
             Some(Part::Text(last)) => last.push_str(text),
             _ => self.parts.push(Part::Text(text.to_owned())),
@@ -133,7 +130,6 @@ impl Open {
 enum AskError {
     Stopped,
     Llm(LlmError),
-    TooLong,
 }
 
 impl From<Stopped> for AskError {
@@ -168,18 +164,13 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Title(title)).await?;
             }
         }
-        if self.connection.is_none() {
-            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
-        }
+        self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
         let mut repeats = RepeatGuard::default();
         for _ in 0..self.max_steps {
             let answer = match self.ask().await {
                 Ok(answer) => answer,
                 Err(AskError::Stopped) => return Err(Stopped),
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
-                Err(AskError::TooLong) => {
-                    return self.fail("The answer grew beyond 32 MiB and was cut off here.").await;
-                }
             };
             if !self.settle(answer, &mut repeats).await? {
                 return Ok(());
@@ -200,6 +191,7 @@ impl Turn {
             id: call.id.to_string(),
             name: call.name.clone(),
             arguments: call.arguments.clone(),
+            replay: call.replay.clone(),
         }));
         self.record(Message { role: Role::Assistant, parts }).await?;
         let notice = match stop {
@@ -224,7 +216,7 @@ impl Turn {
                 self.emitter.emit(event).await?;
             }
             self.open.lock().calls.retain(|open| open.id != call.id);
-            results.push(Part::ToolResult { call_id: call.id.to_string(), text, error: true });
+            results.push(Part::ToolResult { call_id: call.id.to_string(), text, images: Vec::new(), error: true });
         }
         self.record(Message { role: Role::User, parts: results }).await?;
         Ok(true)
@@ -254,7 +246,7 @@ impl Turn {
                     }
                 }
                 _ => {
-                    self.report_connection(Err(error.user_text.clone())).await?;
+                    self.report_connection(Err(error.user_text.clone())).await;
                     return Err(AskError::Llm(error));
                 }
             }
@@ -278,7 +270,7 @@ impl Turn {
             };
             match delta {
                 Delta::Started => {
-                    self.report_connection(Ok(())).await?;
+                    self.report_connection(Ok(())).await;
                     continue;
                 }
                 Delta::Stop(reason) => break reason,
@@ -290,9 +282,6 @@ impl Turn {
                     }
                     self.on_content(delta).await?;
                 }
-            }
-            if self.open.lock().bytes > MAX_ANSWER_BYTES {
-                return Err(AskError::TooLong);
             }
         };
         drop(stream);
@@ -311,7 +300,6 @@ impl Turn {
             self.report_usage(usage).await?;
         }
         let mut open = self.open.lock();
-        open.bytes = 0;
         // The calls stay open until each has its own end on the wire.
         Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
     }
@@ -345,7 +333,6 @@ impl Turn {
             Delta::ToolCallArguments { index, text } => {
                 let event = {
                     let mut open = self.open.lock();
-                    open.bytes += text.len();
                     open.calls.iter_mut().rfind(|call| call.index == index).map(|call| {
                         call.arguments.push_str(&text);
                         call.prepare(text)
@@ -354,14 +341,21 @@ impl Turn {
                 self.emit_all(event).await
             }
             Delta::Citation { title, url } => self.emitter.emit(ChatEvent::Citation { title, url }).await,
-            Delta::Image { media_type, base64 } => {
-                {
-                    let mut open = self.open.lock();
-                    open.bytes += base64.len();
-                    open.parts.push(Part::Image { media_type: media_type.clone(), base64: base64.clone() });
-                }
-                self.emitter.emit(ChatEvent::Image { media_type, base64 }).await
+            Delta::Image(image) => {
+                self.open.lock().parts.push(Part::Image(image.clone()));
+                self.emitter.emit(ChatEvent::Image { media_type: image.media_type, base64: image.base64 }).await
             }
+            Delta::ToolCallReplay { index, replay } => {
+                if let Some(call) = self.open.lock().calls.iter_mut().rfind(|call| call.index == index) {
+                    call.replay = Some(replay);
+                }
+                Ok(())
+            }
+            Delta::Opaque(replay) => {
+                self.open.lock().parts.push(Part::Opaque(replay));
+                Ok(())
+            }
+            Delta::ServerTool(step) => self.on_server_tool(step).await,
             Delta::Started | Delta::Usage(_) | Delta::Stop(_) => Ok(()),
         }
     }
@@ -380,12 +374,44 @@ impl Turn {
         };
         {
             let mut open = self.open.lock();
-            open.bytes += text.len();
             if let Some(reason) = &mut open.reason {
                 reason.text.push_str(&text);
             }
         }
         self.emitter.emit(ChatEvent::ReasonText { id, text }).await
+    }
+
+    /// A tool of the provider: it needs no approval and no result from us, but it is shown.
+    async fn on_server_tool(&mut self, step: ServerTool) -> Result<(), Stopped> {
+        match step {
+            ServerTool::Started { id, name } => {
+                self.emitter.emit(ChatEvent::Progress(format!("Running {name}"))).await?;
+                let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
+                self.emit_all(call.started()).await?;
+                self.open.lock().server_calls.push(call);
+                Ok(())
+            }
+            ServerTool::Finished { id, name, input, output, error } => {
+                let known = {
+                    let mut open = self.open.lock();
+                    let at = open.server_calls.iter().position(|call| call.provider_id == id);
+                    at.map(|at| open.server_calls.remove(at))
+                };
+                let call = match known {
+                    Some(call) => call,
+                    None => {
+                        let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
+                        self.emit_all(call.started()).await?;
+                        call
+                    }
+                };
+                self.emitter.emit(call.finished(input, output, error)).await
+            }
+        }
+    }
+
+    fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
+        tool_call::unused_id(provider_id, &mut self.used_call_ids)
     }
 
     async fn emit_all(&self, events: impl IntoIterator<Item = ChatEvent>) -> Result<(), Stopped> {
@@ -427,15 +453,11 @@ impl Turn {
         kept.await.map_err(|_| Stopped)
     }
 
-    async fn report_connection(&mut self, outcome: Result<(), String>) -> Result<(), Stopped> {
-        let Some(connection) = self.connection.take() else { return Ok(()) };
-        let connected = outcome.is_ok();
-        let _ = connection.report.send(outcome);
-        connection.held.released().await;
-        if connected {
-            self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
+    async fn report_connection(&mut self, outcome: Result<(), String>) {
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.report.send(outcome);
+            connection.held.released().await;
         }
-        Ok(())
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.

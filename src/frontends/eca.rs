@@ -17,6 +17,7 @@ mod session;
 mod sink;
 mod start;
 mod to_wire;
+mod traffic;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let outbox = Outbox::held(outbox::Limits::default());
     let broken = outbox.broken();
-    outbox.clone().spawn_writer(Framing::ContentLength, output)?;
+    outbox.clone().spawn_writer(Framing::ContentLength, traffic::LoggedWriter(output))?;
     let (sender, mut incoming) = mpsc::channel::<Incoming>(INCOMING);
     spawn_reader(input, ReaderLimits::default(), sender)?;
 

@@ -66,6 +66,10 @@ impl Provider for Guide {
         Self::ID
     }
 
+    fn dialect(&self) -> &'static str {
+        Self::ID
+    }
+
     fn stream(&self, request: Request) -> DeltaStream {
         play(answer(&request, &self.view), input_tokens(&request), self.pause)
     }
@@ -204,7 +208,7 @@ fn input_tokens(request: &Request) -> u64 {
         .map(|part| match part {
             Part::Text(text) | Part::Reasoning { text, .. } | Part::ToolResult { text, .. } => tokens(text),
             Part::ToolCall { name, arguments, .. } => tokens(name) + tokens(arguments),
-            Part::Image { .. } => 0,
+            Part::Image(_) | Part::Opaque(_) => 0,
         })
         .sum();
     said + tokens(&request.system)

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::llm::{Message, Part, Replay, Role};
+use crate::llm::{Image, Message, Part, Replay, Role};
 
 /// Written into every row, so that a later version can tell what it reads.
 const CURRENT_VERSION: u32 = 1;
@@ -49,16 +49,29 @@ enum StoredPart {
         id: String,
         name: String,
         arguments: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        replay: Option<StoredReplay>,
     },
     ToolResult {
         call_id: String,
         text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<StoredImage>,
         #[serde(default)]
         error: bool,
+    },
+    Opaque {
+        replay: StoredReplay,
     },
     /// A kind of part this version does not know; never written.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct StoredImage {
+    media_type: String,
+    base64: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,27 +129,45 @@ impl StoredMessage {
 fn stored_part(part: Part) -> StoredPart {
     match part {
         Part::Text(text) => StoredPart::Text { text },
-        Part::Image { media_type, base64 } => StoredPart::Image { media_type, base64 },
-        Part::Reasoning { text, replay } => StoredPart::Reasoning {
+        Part::Image(Image { media_type, base64 }) => StoredPart::Image { media_type, base64 },
+        Part::Reasoning { text, replay } => StoredPart::Reasoning { text, replay: replay.map(stored_replay) },
+        Part::ToolCall { id, name, arguments, replay } => {
+            StoredPart::ToolCall { id, name, arguments, replay: replay.map(stored_replay) }
+        }
+        Part::ToolResult { call_id, text, images, error } => StoredPart::ToolResult {
+            call_id,
             text,
-            replay: replay.map(|replay| StoredReplay { dialect: replay.dialect, data: Some(replay.data) }),
+            images: images.into_iter().map(|Image { media_type, base64 }| StoredImage { media_type, base64 }).collect(),
+            error,
         },
-        Part::ToolCall { id, name, arguments } => StoredPart::ToolCall { id, name, arguments },
-        Part::ToolResult { call_id, text, error } => StoredPart::ToolResult { call_id, text, error },
+        Part::Opaque(replay) => StoredPart::Opaque { replay: stored_replay(replay) },
     }
+}
+
+fn stored_replay(replay: Replay) -> StoredReplay {
+    StoredReplay { dialect: replay.dialect, data: Some(replay.data) }
+}
+
+/// Without its data a replay is worthless; what it belongs to is not.
+fn known_replay(replay: StoredReplay) -> Option<Replay> {
+    replay.data.map(|data| Replay { dialect: replay.dialect, data })
 }
 
 fn known_part(part: StoredPart) -> Option<Part> {
     Some(match part {
         StoredPart::Text { text } => Part::Text(text),
-        StoredPart::Image { media_type, base64 } => Part::Image { media_type, base64 },
-        StoredPart::Reasoning { text, replay } => Part::Reasoning {
+        StoredPart::Image { media_type, base64 } => Part::Image(Image { media_type, base64 }),
+        StoredPart::Reasoning { text, replay } => Part::Reasoning { text, replay: replay.and_then(known_replay) },
+        StoredPart::ToolCall { id, name, arguments, replay } => {
+            Part::ToolCall { id, name, arguments, replay: replay.and_then(known_replay) }
+        }
+        StoredPart::ToolResult { call_id, text, images, error } => Part::ToolResult {
+            call_id,
             text,
-            // Without its data a replay is worthless, the text is not.
-            replay: replay.and_then(|replay| replay.data.map(|data| Replay { dialect: replay.dialect, data })),
+            images: images.into_iter().map(|StoredImage { media_type, base64 }| Image { media_type, base64 }).collect(),
+            error,
         },
-        StoredPart::ToolCall { id, name, arguments } => Part::ToolCall { id, name, arguments },
-        StoredPart::ToolResult { call_id, text, error } => Part::ToolResult { call_id, text, error },
+        StoredPart::Opaque { replay } => Part::Opaque(known_replay(replay)?),
         StoredPart::Unknown => return None,
     })
 }

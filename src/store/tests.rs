@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 
 use super::*;
-use crate::llm::{Part, Replay, Role};
+use crate::llm::{Image, Part, Replay, Role};
 
 fn text(role: Role, text: &str) -> Message {
     Message { role, parts: vec![Part::Text(text.into())] }
@@ -46,16 +46,27 @@ fn every_part() -> Message {
         role: Role::Assistant,
         parts: vec![
             Part::Text("héllo \u{0} \"quoted\"\n".into()),
-            Part::Image { media_type: "image/png".into(), base64: "AAAA".into() },
+            Part::Image(Image { media_type: "image/png".into(), base64: "AAAA".into() }),
             Part::Reasoning { text: "hm".into(), replay: None },
             Part::Reasoning {
                 text: String::new(),
                 replay: Some(Replay { dialect: "anthropic".into(), data: json!({"signature": "s", "deep": nested}) }),
             },
             Part::Reasoning { text: "x".into(), replay: Some(Replay { dialect: "d".into(), data: Value::Null }) },
-            Part::ToolCall { id: "c1".into(), name: "read".into(), arguments: "{\"path\": ".into() },
-            Part::ToolResult { call_id: "c1".into(), text: "no".into(), error: true },
-            Part::ToolResult { call_id: "c2".into(), text: "yes".into(), error: false },
+            Part::ToolCall {
+                id: "c1".into(),
+                name: "read".into(),
+                arguments: "{\"path\": ".into(),
+                replay: Some(Replay { dialect: "gemini".into(), data: json!({"thoughtSignature": "x"}) }),
+            },
+            Part::Opaque(Replay { dialect: "anthropic".into(), data: json!({"type": "server_tool_use"}) }),
+            Part::ToolResult { call_id: "c1".into(), text: "no".into(), images: Vec::new(), error: true },
+            Part::ToolResult {
+                call_id: "c2".into(),
+                text: "yes".into(),
+                images: vec![Image { media_type: "image/png".into(), base64: "BBBB".into() }],
+                error: false,
+            },
         ],
     }
 }

@@ -619,6 +619,24 @@ mod tests {
         assert!(decoder.buffer.capacity() < 1000);
     }
 
+    #[test]
+    fn a_large_body_is_put_together_without_spare_memory() {
+        let body: Vec<u8> = (0..3_000_000u32).map(|number| (number % 251) as u8).collect();
+        let mut input = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+        input.extend_from_slice(&body);
+        input.extend_from_slice(message("after").as_bytes());
+        let mut decoder = Decoder::new(Limits::default());
+        let mut decoded = Vec::new();
+        for chunk in input.chunks(64 * 1024) {
+            decoder.push(chunk);
+            decoded.extend(decoder.by_ref());
+            assert!(decoder.buffer.capacity() <= 128 * 1024, "the body goes straight into its frame");
+        }
+        let [Decoded::Frame(large), after] = &decoded[..] else { panic!("two frames are expected") };
+        assert!(*large == body && large.capacity() == body.len());
+        assert_eq!(*after, frame("after"));
+    }
+
     proptest! {
         #[test]
         fn garbage_between_frames_never_loses_one(

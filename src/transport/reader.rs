@@ -279,14 +279,30 @@ mod tests {
         let (mut receiver, thread) = budget_reader(40, input);
         let first = receiver.blocking_recv().unwrap();
         assert_eq!(method(&first), "one");
-        let Incoming::Message { hold, .. } = &first else { panic!("a message is expected") };
-        assert!(*hold.budget.lock() < 40 && receiver.is_empty(), "the second message must wait for the first");
+        assert!(receiver.is_empty(), "the second message must wait for the first");
         drop(first);
         for expected in ["two", &long] {
             assert_eq!(method(&receiver.blocking_recv().unwrap()), expected);
         }
         assert!(matches!(receiver.blocking_recv(), Some(Incoming::End { clean: true })));
         thread.join().unwrap();
+    }
+
+    #[test]
+    fn the_budget_is_never_exceeded() {
+        let budget = Arc::new(Budget::new(ReaderLimits { unhandled_bytes: 40, ..ReaderLimits::default() }));
+        // Without a receiver, taking fails where it would otherwise wait.
+        let (sender, _) = channel(1);
+        let first = budget.take(33, &sender).ok().unwrap();
+        assert!(budget.take(8, &sender).is_err());
+        let second = budget.take(7, &sender).ok().unwrap();
+        drop(first);
+        assert!(budget.take(1000, &sender).is_err());
+        drop(second);
+        let larger_than_all = budget.take(1000, &sender).ok().unwrap();
+        assert!(budget.take(1, &sender).is_err());
+        drop(larger_than_all);
+        assert_eq!(*budget.lock(), 40);
     }
 
     #[test]

@@ -33,3 +33,17 @@ pub fn raw_stdin() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
     Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn both_streams_can_be_opened_and_closing_the_copy_leaves_the_original_open() {
+        drop(raw_stdin().unwrap());
+        for _ in 0..2 {
+            raw_stdout().unwrap().write_all(b"").unwrap();
+        }
+    }
+}

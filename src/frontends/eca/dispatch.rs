@@ -13,6 +13,7 @@ use tower::{Service, ServiceExt};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response};
 
 use super::response_slot::ResponseSlot;
+use super::traffic;
 use crate::transport::{self, Frame, Incoming, Kind, Message, Outbox, Pending};
 
 /// Requests that may be unanswered at a time; more are refused.
@@ -75,10 +76,14 @@ where
                 Ok(())
             }
             Message::Notification { method, params } => {
+                traffic::received(&method, params.as_ref());
                 let request = request(method, None, params);
                 self.service.ready().await?.call(request).await.map(|_| ())
             }
-            Message::Request { id, method, params } => self.on_request(framework_id(id), method, params).await,
+            Message::Request { id, method, params } => {
+                traffic::received(&method, params.as_ref());
+                self.on_request(framework_id(id), method, params).await
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use lsp_types::notification::Notification;
 
 use super::client::notification;
 use crate::base::{ChatId, text};
-use crate::engine::{ChatEvent, ChatStatus, RejectReason, ToolCallEvent, ToolCallStage, UsageReport};
+use crate::engine::{self, ChatEvent, ChatStatus, RejectReason, ToolCallEvent, ToolCallStage, UsageReport};
 use crate::transport::{Frame, TextFrame, escape_json_into};
 
 /// Some clients read no frame above 64 KiB; escaped text may grow, so it is cut well below.
@@ -119,7 +119,10 @@ fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
 }
 
 fn tool_call(call: ToolCallEvent) -> ChatContent {
-    let origin = ToolCallOrigin::Native;
+    let origin = match call.origin {
+        engine::ToolCallOrigin::Native => ToolCallOrigin::Native,
+        engine::ToolCallOrigin::Provider => ToolCallOrigin::Server,
+    };
     let id = ToolCallId::from(call.id.as_str());
     let ToolCallEvent { name, server, .. } = call;
     let (summary, details) = (None, None);

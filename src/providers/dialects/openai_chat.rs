@@ -101,6 +101,10 @@ impl Provider for OpenAiChat {
         &self.id
     }
 
+    fn dialect(&self) -> &'static str {
+        NAME
+    }
+
     fn stream(&self, request: Request) -> DeltaStream {
         match self.call(&request) {
             Ok(call) => {

@@ -39,6 +39,9 @@ fn request(text: &str) -> Request {
         tools: Vec::new(),
         max_output_tokens: None,
         reasoning: true,
+        web_search: false,
+        payload: serde_json::Map::new(),
+        cache_key: None,
     }
 }
 
@@ -232,9 +235,9 @@ async fn a_tool_round_trip() {
     assert_eq!((name.as_str(), &arguments), ("eca__directory_tree", &json!({"path": "/tmp/data"})));
     assert_eq!(deltas.last(), Some(&Ok(Delta::Stop(StopReason::ToolCalls))));
 
-    let call = Part::ToolCall { id: id.clone(), name, arguments: arguments.to_string() };
+    let call = Part::ToolCall { id: id.clone(), name, arguments: arguments.to_string(), replay: None };
     request.messages.push(Message { role: Role::Assistant, parts: vec![call] });
-    let result = Part::ToolResult { call_id: id.clone(), text: "a\nb ```\nc".into(), error: false };
+    let result = Part::ToolResult { call_id: id.clone(), text: "a\nb ```\nc".into(), images: Vec::new(), error: false };
     request.messages.push(Message { role: Role::User, parts: vec![result] });
     let deltas = run(request.clone()).await;
     let said = text(&deltas);
@@ -251,7 +254,8 @@ async fn a_tool_round_trip() {
 #[tokio::test]
 async fn a_failed_tool_is_reported_as_such() {
     let mut request = request("tool");
-    let result = Part::ToolResult { call_id: "1".into(), text: "rejected by the user".into(), error: true };
+    let result =
+        Part::ToolResult { call_id: "1".into(), text: "rejected by the user".into(), images: Vec::new(), error: true };
     request.messages.push(Message { role: Role::User, parts: vec![result] });
     let said = text(&run(request).await);
     assert!(said.contains("did not succeed") && said.contains("rejected by the user"), "{said}");

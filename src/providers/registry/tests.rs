@@ -41,6 +41,10 @@ impl Provider for Fake {
         &self.id
     }
 
+    fn dialect(&self) -> &'static str {
+        "fake"
+    }
+
     fn stream(&self, _: Request) -> DeltaStream {
         stream::empty().boxed()
     }
@@ -231,6 +235,9 @@ async fn the_guide_speaks_of_this_registry_and_shows_no_key() {
         tools: Vec::new(),
         max_output_tokens: None,
         reasoning: true,
+        web_search: false,
+        payload: serde_json::Map::new(),
+        cache_key: None,
     };
     let guide = Guide::new(move || view.clone()).with_pause(Duration::ZERO);
     let said = format!("{:?}", guide.stream(request).collect::<Vec<_>>().await);

@@ -62,6 +62,13 @@ impl Frame {
         }
     }
 
+    /// The body as it goes over the wire.
+    pub fn body(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(self.body_len());
+        self.append_to(&mut body);
+        body
+    }
+
     /// Whether the frame has to wait while the outbox is held.
     pub(super) fn waits_for_release(&self) -> bool {
         !matches!(self, Self::Plain { kind: Kind::Response, .. })
@@ -93,7 +100,7 @@ pub(super) struct Lane {
     /// How many entries ever left; the front entry has this number.
     left: u64,
     /// For each chat whose last queued frame is a text: the number of that entry.
-    open_texts: HashMap<Arc<str>, u64>,
+    pub(super) open_texts: HashMap<Arc<str>, u64>,
 }
 
 impl Lane {
@@ -103,7 +110,7 @@ impl Lane {
 
     /// How many entries were ever queued.
     pub(super) fn entered(&self) -> u64 {
-        self.left + self.entries.len() as u64
+        self.left + self.len() as u64
     }
 
     pub(super) fn push_back(&mut self, entry: Entry) {
@@ -140,7 +147,7 @@ impl Lane {
 
     /// The index of the last text of the chat, if `text` may be merged into it.
     pub(super) fn merge_target(&self, text: &TextFrame, limits: &Limits) -> Option<usize> {
-        if self.entries.len() < limits.merge_from {
+        if self.len() < limits.merge_from {
             return None;
         }
         let number = self.open_texts.get(&text.key)?;

@@ -9,8 +9,8 @@ use super::lane::Limits;
 
 #[derive(Debug)]
 pub(super) struct Room {
-    bytes: Semaphore,
-    slots: Semaphore,
+    pub(super) bytes: Semaphore,
+    pub(super) slots: Semaphore,
     capacity: u32,
 }
 
@@ -56,11 +56,5 @@ impl Room {
     pub(super) fn shut(&self) {
         self.bytes.close();
         self.slots.close();
-    }
-
-    #[cfg(test)]
-    pub(super) fn taken(&self, limits: &Limits) -> (usize, usize) {
-        let slots = limits.frames - self.slots.available_permits();
-        (slots, self.capacity as usize - self.bytes.available_permits())
     }
 }

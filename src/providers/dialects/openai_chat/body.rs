@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::config::ModelConfig;
-use crate::llm::{Message, Part, Request, Role, ToolSpec};
+use crate::llm::{Image, Message, Part, Request, Role, ToolSpec};
 use crate::providers::dialects::payload;
 
 /// The whole body. `model` is the configuration of the request's model.
@@ -29,6 +29,7 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
     }
     payload::merge(&mut body, &model.extra_payload);
+    payload::merge(&mut body, &request.payload);
     // Servers refuse options of a stream that is none.
     if body.get("stream") != Some(&Value::Bool(true)) && !model.extra_payload.contains_key("stream_options") {
         body.remove("stream_options");
@@ -81,8 +82,12 @@ impl MessageList {
         for part in &message.parts {
             match part {
                 Part::Text(text) if !text.is_empty() => content.push(text_block(text)),
-                Part::Image { media_type, base64 } => content.push(self.image(media_type, base64)),
-                Part::ToolResult { call_id, text, .. } => self.result(call_id, text, &mut content),
+                Part::Image(image) => content.push(self.image(image)),
+                Part::ToolResult { call_id, text, images, .. } => {
+                    self.result(call_id, text, &mut content);
+                    // A tool message carries text alone, so its pictures follow as the user's.
+                    content.extend(images.iter().map(|image| self.image(image)));
+                }
                 _ => {}
             }
         }
@@ -110,14 +115,18 @@ impl MessageList {
                         None => reasoning = Some((field, text.clone())),
                     }
                 }
-                Part::ToolCall { id, name, arguments } => {
+                Part::ToolCall { id, name, arguments, replay } => {
                     let sent_id = if id.is_empty() { self.made_up_id() } else { id.clone() };
                     self.open_calls.push((id.clone(), sent_id.clone()));
-                    calls.push(json!({
+                    let mut call = json!({
                         "id": sent_id,
                         "type": "function",
                         "function": {"name": name, "arguments": object_text(arguments)},
-                    }));
+                    });
+                    if let Some(replay) = replay.as_ref().filter(|replay| replay.dialect == NAME) {
+                        call["extra_content"] = replay.data.clone();
+                    }
+                    calls.push(call);
                 }
                 _ => {}
             }
@@ -174,7 +183,7 @@ impl MessageList {
         format!("call_{}", self.made_up_ids)
     }
 
-    fn image(&self, media_type: &str, base64: &str) -> Value {
+    fn image(&self, Image { media_type, base64 }: &Image) -> Value {
         if self.images {
             json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{base64}")}})
         } else {

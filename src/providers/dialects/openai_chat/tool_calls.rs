@@ -6,7 +6,8 @@
 
 use serde_json::Value;
 
-use crate::llm::Delta;
+use super::NAME;
+use crate::llm::{Delta, Replay};
 
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
@@ -21,6 +22,7 @@ struct Call {
     /// All arguments so far; needed to tell a new call from a continued one.
     arguments: String,
     started: bool,
+    replay: Option<Replay>,
 }
 
 impl ToolCalls {
@@ -49,6 +51,7 @@ impl ToolCalls {
                 name: String::new(),
                 arguments: String::new(),
                 started: false,
+                replay: None,
             });
             self.calls.len() - 1
         });
@@ -60,12 +63,21 @@ impl ToolCalls {
             call.name = name.to_owned();
         }
         call.arguments.push_str(&arguments);
+        // Where Gemini puts the signature of its thoughts, without which it refuses the call later.
+        if let Some(extra) = entry.get("extra_content").filter(|extra| extra.is_object()) {
+            call.replay = Some(Replay { dialect: NAME.to_owned(), data: extra.clone() });
+        }
         if call.started {
             if !arguments.is_empty() {
                 out.push(Delta::ToolCallArguments { index, text: arguments });
             }
         } else if !call.name.is_empty() {
             call.start(index, out);
+        }
+        if call.started
+            && let Some(replay) = call.replay.take()
+        {
+            out.push(Delta::ToolCallReplay { index, replay });
         }
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::base::ModelId;
 use crate::config::ModelConfig;
-use crate::llm::{Message, Part, Replay, Request, Role, ToolSpec};
+use crate::llm::{Image, Message, Part, Replay, Request, Role, ToolSpec};
 use crate::providers::dialects::openai_chat::body::build;
 
 fn request(messages: Vec<Message>) -> Request {
@@ -15,6 +15,9 @@ fn request(messages: Vec<Message>) -> Request {
         tools: Vec::new(),
         max_output_tokens: None,
         reasoning: true,
+        web_search: false,
+        payload: serde_json::Map::new(),
+        cache_key: None,
     }
 }
 
@@ -31,11 +34,11 @@ fn text(text: &str) -> Part {
 }
 
 fn call(id: &str, arguments: &str) -> Part {
-    Part::ToolCall { id: id.to_owned(), name: "ls".to_owned(), arguments: arguments.to_owned() }
+    Part::ToolCall { id: id.to_owned(), name: "ls".to_owned(), arguments: arguments.to_owned(), replay: None }
 }
 
 fn result(id: &str, text: &str) -> Part {
-    Part::ToolResult { call_id: id.to_owned(), text: text.to_owned(), error: false }
+    Part::ToolResult { call_id: id.to_owned(), text: text.to_owned(), images: Vec::new(), error: false }
 }
 
 fn sent_call(id: &str, arguments: &str) -> Value {
@@ -86,7 +89,7 @@ fn the_smallest_body() {
 fn a_full_body() {
     let mut request = request(vec![user(vec![
         text("what is this?"),
-        Part::Image { media_type: "image/png".to_owned(), base64: "QUJD".to_owned() },
+        Part::Image(Image { media_type: "image/png".to_owned(), base64: "QUJD".to_owned() }),
     ])]);
     request.system = "Be brief.".to_owned();
     request.max_output_tokens = Some(5000);
@@ -148,7 +151,7 @@ fn without_a_stream_there_are_no_stream_options() {
 
 #[test]
 fn images_become_words_for_a_model_that_takes_none() {
-    let image = Part::Image { media_type: "image/png".to_owned(), base64: "QUJD".to_owned() };
+    let image = Part::Image(Image { media_type: "image/png".to_owned(), base64: "QUJD".to_owned() });
     let model = ModelConfig { image_input: Some(false), ..ModelConfig::default() };
     let body = build(&request(vec![user(vec![text("look"), image])]), &model);
     assert_eq!(body["messages"][0]["content"], json!("look\n\n[an image that this model cannot see]"));

@@ -50,6 +50,9 @@ fn request() -> Request {
         tools: Vec::new(),
         max_output_tokens: None,
         reasoning: true,
+        web_search: false,
+        payload: serde_json::Map::new(),
+        cache_key: None,
     }
 }
 
