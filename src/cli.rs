@@ -2,7 +2,7 @@
 //!
 //! `server` is started by plugins of many versions, so it takes the flags it knows wherever they
 //! stand and ignores everything else. `chat` is typed by a person, whose slips are reported.
-//! Parsing is pure; [`parse_process_arguments`] is the one place that reads the real ones.
+//! Parsing is pure; [`process_arguments`] is the one place that reads the real ones.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -86,9 +86,19 @@ pub struct CliExit {
     pub to_stdout: bool,
 }
 
-/// Parses the arguments of this process.
-pub fn parse_process_arguments() -> Result<Cli, CliExit> {
-    parse(std::env::args_os())
+/// The arguments of this process, the program's name first.
+pub fn process_arguments() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
+}
+
+/// The file this process runs from.
+pub fn own_executable() -> Option<PathBuf> {
+    std::env::current_exe().ok()
+}
+
+/// Where the user typed the command; `None` when that place is gone.
+pub fn current_directory() -> Option<PathBuf> {
+    std::env::current_dir().ok()
 }
 
 /// Parses `args`, of which the first is the program's name.

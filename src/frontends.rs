@@ -3,3 +3,7 @@
 
 pub mod eca;
 pub mod terminal;
+
+mod assemble;
+
+pub use assemble::Surroundings;

@@ -16,6 +16,7 @@ pub mod llm;
 pub mod logging;
 pub mod process;
 pub mod providers;
+pub mod state;
 pub mod store;
 pub mod transport;
 pub mod workspace;

@@ -1,7 +1,8 @@
-//! This process and its surroundings: limits, signals, and the editor that started it.
-//!
-//! Children will be started here too, and nowhere else.
+//! This process, its surroundings and its children: limits, signals, the editor that started it,
+//! and the one place that starts other programs.
 
+pub mod guard;
 pub mod limits;
 pub mod parent;
 pub mod signals;
+pub mod spawn;

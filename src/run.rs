@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
-use crate::frontends::eca::{self, Surroundings};
-use crate::frontends::terminal;
+use crate::frontends::{Surroundings, eca, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
-use crate::process::{limits, parent};
+use crate::process::{guard, limits, parent};
 use crate::transport::standard_streams;
 
 /// Two threads serve any number of chats: nothing on them blocks or computes for long.
@@ -16,11 +15,17 @@ const WORKERS: usize = 2;
 
 /// Everything `main` does.
 pub fn run() -> ExitCode {
+    if let Some(code) = guard::run_if_asked(cli::process_arguments()) {
+        std::process::exit(code);
+    }
+    if let Some(path) = cli::own_executable() {
+        guard::use_executable(path);
+    }
     // The standard hook writes to stderr itself, which may be blocked.
     std::panic::set_hook(Box::new(|info| tracing::error!("panic: {info}")));
     parent::remember_parent();
     limits::raise_nofile();
-    match cli::parse_process_arguments() {
+    match cli::parse(cli::process_arguments()) {
         Ok(Cli::Server(args)) => server(args),
         Ok(Cli::Chat(args)) => chat(args),
         Err(exit) => leave_at_once(&exit),
@@ -53,9 +58,10 @@ fn serve(surroundings: Surroundings) -> std::io::Result<()> {
 fn chat(args: ChatArgs) -> ExitCode {
     let level = args.log_level.unwrap_or(LogLevel::Error);
     let log = logging::init(LogOptions { level, verbose: false, log_file: None });
+    let place = terminal::Place { environment: load::process_environment(), folder: cli::current_directory() };
     let code = match runtime() {
         Ok(runtime) => {
-            let code = runtime.block_on(terminal::run(args, load::process_environment()));
+            let code = runtime.block_on(terminal::run(args, place));
             runtime.shutdown_background();
             code
         }

@@ -36,7 +36,7 @@ pub struct Range {
     pub end: Position,
 }
 
-/// Whole lines, first and last included, counted from 1: seed 000's way to say it.
+/// Whole lines, first and last included, counted from 1: v0's way to say it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LineSpan {

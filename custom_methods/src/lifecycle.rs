@@ -30,7 +30,7 @@ notification_markers! {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// The process to outlive us. Written as `null` when absent, because the seeds require the field.
+    /// The process to outlive us. Written as `null` when absent, because the published protocol documents require the field.
     pub process_id: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_info: Option<ClientInfo>,
@@ -91,13 +91,13 @@ pub struct CodeAssistantCapabilities {
     /// A boolean in the documents; some clients send an object, which is read as yes.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "switch")]
     pub chat: Option<bool>,
-    /// Seed 000 only.
+    /// v0 only.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "switch")]
     pub doc: Option<bool>,
-    /// Seed 000 only.
+    /// v0 only.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "switch")]
     pub edit: Option<bool>,
-    /// Seed 000 only.
+    /// v0 only.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "switch")]
     pub fix: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "switch")]
@@ -128,7 +128,7 @@ pub struct ChatCapabilities {
     pub ask_question: Option<bool>,
 }
 
-/// The server's side of the handshake. The seeds want `{}`, LSP clients insist on `capabilities`, and eca-emacs on the
+/// The server's side of the handshake. The published protocol documents want `{}`, LSP clients insist on `capabilities`, and eca-emacs on the
 /// welcome message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

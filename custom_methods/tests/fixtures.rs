@@ -1,6 +1,6 @@
 //! Every shape of the protocol, as it stands on the wire, read and written again.
 //!
-//! `fixtures/s0` and `fixtures/s2` hold one file per interface of the seed documents (001's interfaces are contained in
+//! `fixtures/v0` and `fixtures/v2` hold one file per interface of the published protocol documents (001's interfaces are contained in
 //! 002's), and `fixtures/public` what the public server and its clients added; these must come back exactly as they
 //! were. `fixtures/tolerant` holds pairs of what some client sends and how it must be understood. A file that no type
 //! claims, or a claim without a file, fails.
@@ -60,52 +60,52 @@ macro_rules! fixtures {
 }
 
 const EXACT: &[(&str, RoundTrip)] = fixtures! {
-    InitializeParams: "s0/InitializeParams", "s2/InitializeParams", "public/InitializeParams";
-    ClientCapabilities: "s0/ClientCapabilities", "s2/ClientCapabilities";
-    WorkspaceFolder: "s2/WorkspaceFolder";
-    InitializeResult: "s0/InitializedResult", "s2/InitializeResponse", "public/InitializeResult";
-    Empty: "s0/InitializedParams", "s2/InitializedParams", "s2/ChatDeleteResponse";
+    InitializeParams: "v0/InitializeParams", "v2/InitializeParams", "public/InitializeParams";
+    ClientCapabilities: "v0/ClientCapabilities", "v2/ClientCapabilities";
+    WorkspaceFolder: "v2/WorkspaceFolder";
+    InitializeResult: "v0/InitializedResult", "v2/InitializeResponse", "public/InitializeResult";
+    Empty: "v0/InitializedParams", "v2/InitializedParams", "v2/ChatDeleteResponse";
 
-    ChatPromptParams: "s0/ChatPromptParams", "s2/ChatPromptParams", "public/ChatPromptParams";
-    ChatPromptResult: "s0/ChatPromptResponse", "s2/ChatPromptResponse", "public/ChatPromptResult";
-    ChatPromptStopParams: "s2/ChatPromptStopParams";
+    ChatPromptParams: "v0/ChatPromptParams", "v2/ChatPromptParams", "public/ChatPromptParams";
+    ChatPromptResult: "v0/ChatPromptResponse", "v2/ChatPromptResponse", "public/ChatPromptResult";
+    ChatPromptStopParams: "v2/ChatPromptStopParams";
     ChatPromptSteerParams: "public/ChatPromptSteerParams";
     ChatPromptSteerRemoveParams: "public/ChatPromptSteerRemoveParams";
-    ChatSelectedBehaviorChangedParams: "s2/ChatSelectedBehaviorChanged";
+    ChatSelectedBehaviorChangedParams: "v2/ChatSelectedBehaviorChanged";
     ChatSelectedAgentChangedParams: "public/ChatSelectedAgentChangedParams";
     ChatSelectedModelChangedParams: "public/ChatSelectedModelChangedParams";
 
-    union ChatContext: "s0/FileContext", "s0/WebContext", "s0/CodeContext", "s2/FileContext", "s2/DirectoryContext",
-        "s2/WebContext", "s2/RepoMapContext", "s2/CursorContext", "s2/McpResourceContext", "public/ImageContext",
+    union ChatContext: "v0/FileContext", "v0/WebContext", "v0/CodeContext", "v2/FileContext", "v2/DirectoryContext",
+        "v2/WebContext", "v2/RepoMapContext", "v2/CursorContext", "v2/McpResourceContext", "public/ImageContext",
         "public/TextContext";
     unknown ChatContext: "public/UnknownContext";
-    LinesRange: "s2/LinesRange";
+    LinesRange: "v2/LinesRange";
 
-    ChatContentReceivedParams: "s0/ChatContentReceivedParams", "s2/ChatContentReceivedParams",
+    ChatContentReceivedParams: "v0/ChatContentReceivedParams", "v2/ChatContentReceivedParams",
         "public/ChatContentReceivedParams";
-    union ChatContent: "s0/TextContent", "s0/FileChangeContent", "s2/ChatTextContent", "s2/ChatProgressContent",
-        "s2/ChatReasonStartedContent", "s2/ChatReasonTextContent", "s2/ChatReasonFinishedContent", "s2/ChatURLContent",
-        "s2/ChatUsageContent", "s2/ChatToolCallPrepareContent", "s2/ChatToolCallRunContent",
-        "s2/ChatToolCallRunningContent", "s2/ChatToolCalledContent", "s2/ChatToolCallRejectedContent",
-        "s2/ChatMetadataContent", "public/ChatTextContent", "public/ChatUsageContent", "public/ChatImageContent",
+    union ChatContent: "v0/TextContent", "v0/FileChangeContent", "v2/ChatTextContent", "v2/ChatProgressContent",
+        "v2/ChatReasonStartedContent", "v2/ChatReasonTextContent", "v2/ChatReasonFinishedContent", "v2/ChatURLContent",
+        "v2/ChatUsageContent", "v2/ChatToolCallPrepareContent", "v2/ChatToolCallRunContent",
+        "v2/ChatToolCallRunningContent", "v2/ChatToolCalledContent", "v2/ChatToolCallRejectedContent",
+        "v2/ChatMetadataContent", "public/ChatTextContent", "public/ChatUsageContent", "public/ChatImageContent",
         "public/ChatHookActionStartedContent", "public/ChatHookActionFinishedContent", "public/ChatFlagContent",
         "public/ChatToolCallPrepareContent", "public/ChatToolCallRejectedContent";
     unknown ChatContent: "public/UnknownContent";
-    union ToolCallDetails: "s2/FileChangeDetails", "public/JsonOutputsDetails", "public/SubagentDetails",
+    union ToolCallDetails: "v2/FileChangeDetails", "public/JsonOutputsDetails", "public/SubagentDetails",
         "public/TaskDetails", "public/ShellCommandDetails";
     unknown ToolCallDetails: "public/UnknownDetails";
-    ChatToolCallApproveParams: "s2/ChatToolCallApproveParams";
-    ChatToolCallRejectParams: "s2/ChatToolCallRejectParams";
+    ChatToolCallApproveParams: "v2/ChatToolCallApproveParams";
+    ChatToolCallRejectParams: "v2/ChatToolCallRejectParams";
 
-    ChatQueryContextParams: "s2/ChatQueryContextParams";
-    ChatQueryContextResult: "s2/ChatQueryContextResponse";
+    ChatQueryContextParams: "v2/ChatQueryContextParams";
+    ChatQueryContextResult: "v2/ChatQueryContextResponse";
     ChatQueryFilesParams: "public/ChatQueryFilesParams";
     ChatQueryFilesResult: "public/ChatQueryFilesResult";
-    ChatQueryCommandsParams: "s2/ChatQueryCommandsParams";
-    ChatQueryCommandsResult: "s2/ChatQueryCommandsResponse", "public/ChatQueryCommandsResult";
-    ChatCommand: "s2/ChatCommand";
+    ChatQueryCommandsParams: "v2/ChatQueryCommandsParams";
+    ChatQueryCommandsResult: "v2/ChatQueryCommandsResponse", "public/ChatQueryCommandsResult";
+    ChatCommand: "v2/ChatCommand";
 
-    ChatDeleteParams: "s2/ChatDeleteParams";
+    ChatDeleteParams: "v2/ChatDeleteParams";
     ChatClearParams: "public/ChatClearParams";
     ChatRollbackParams: "public/ChatRollbackParams";
     ChatAddFlagParams: "public/ChatAddFlagParams";
@@ -133,14 +133,14 @@ const EXACT: &[(&str, RoundTrip)] = fixtures! {
     union RewriteContent: "public/RewriteStartedContent", "public/RewriteReasoningContent", "public/RewriteTextContent",
         "public/RewriteReplaceContent", "public/RewriteErrorContent", "public/RewriteFinishedContent";
 
-    ConfigUpdatedParams: "s2/ConfigUpdatedParams", "public/ConfigUpdatedParams",
+    ConfigUpdatedParams: "v2/ConfigUpdatedParams", "public/ConfigUpdatedParams",
         "public/ConfigUpdatedParamsDefaultVariant";
-    union ToolServerUpdatedParams: "s2/EcaServerUpdatedParams", "s2/MCPServerUpdatedParams",
+    union ToolServerUpdatedParams: "v2/EcaServerUpdatedParams", "v2/MCPServerUpdatedParams",
         "public/McpServerUpdatedParams";
-    ServerTool: "s2/ServerTool";
+    ServerTool: "v2/ServerTool";
     ToolServerRemovedParams: "public/ToolServerRemovedParams";
 
-    McpServerName: "s2/MCPStopServerParams", "s2/MCPStartServerParams", "public/McpServerName";
+    McpServerName: "v2/MCPStopServerParams", "v2/MCPStartServerParams", "public/McpServerName";
     McpUpdateServerParams: "public/McpUpdateServerParams";
     McpAddServerParams: "public/McpAddServerParams";
     McpAddServerResult: "public/McpAddServerResult", "public/McpAddServerResultError";
@@ -162,14 +162,14 @@ const EXACT: &[(&str, RoundTrip)] = fixtures! {
     JobsReadOutputParams: "public/JobsReadOutputParams";
     JobsReadOutputResult: "public/JobsReadOutputResult", "public/JobsReadOutputResultUnknown";
 
-    EditorGetDiagnosticsParams: "s2/EditorGetDiagnosticsParams";
-    EditorGetDiagnosticsResult: "s2/EditorGetDiagnosticsResponse";
-    EditorDiagnostic: "s2/EditorDiagnostic";
+    EditorGetDiagnosticsParams: "v2/EditorGetDiagnosticsParams";
+    EditorGetDiagnosticsResult: "v2/EditorGetDiagnosticsResponse";
+    EditorDiagnostic: "v2/EditorDiagnostic";
     EditorGetDefinitionParams: "public/EditorGetDefinitionParams";
     EditorGetReferencesParams: "public/EditorGetReferencesParams";
     EditorLocationsResult: "public/EditorLocationsResult", "public/EditorLocationsResultNoServer";
 
-    ShowMessageParams: "s2/ShowMessageParams";
+    ShowMessageParams: "v2/ShowMessageParams";
     ProgressParams: "public/ProgressParams";
     CancelParams: "public/CancelParams";
     DidChangeWorkspaceFoldersParams: "public/DidChangeWorkspaceFoldersParams";
@@ -179,7 +179,7 @@ const TOLERANT: &[(&str, RoundTrip)] = fixtures! {
     InitializeParams: "tolerant/InitializeParams_empty", "tolerant/InitializeParams_loose",
         "tolerant/InitializeParams_null";
     ChatPromptParams: "tolerant/ChatPromptParams_nvim", "tolerant/ChatPromptParams_emacs";
-    ChatPromptResult: "tolerant/ChatPromptResult_seed000";
+    ChatPromptResult: "tolerant/ChatPromptResult_v0";
     ChatQueryContextParams: "tolerant/ChatQueryContextParams_vscode", "tolerant/ChatQueryContextParams_lua";
     ChatRollbackParams: "tolerant/ChatRollbackParams_intellij", "tolerant/ChatRollbackParams_absent";
     ChatDeleteParams: "tolerant/ChatDeleteParams_null";

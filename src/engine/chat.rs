@@ -1,36 +1,33 @@
 //! One chat: the actor that owns its history, accepts prompts, starts turns and closes them.
 //!
-//! The order in which a prompt is answered is the heart of the protocol, and it is all in
-//! [`ChatActor::on_prompt`]: progress, durable record, echo, response, and only then the turn.
+//! The order in which a prompt is answered is the heart of the protocol; it is in [`accept`].
+
+mod accept;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::context;
 use super::emitter::{Emitter, say};
 use super::event::{ChatEvent, ChatStatus, Event};
-use super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
+use super::prompt::{Accepted, Prompt};
 use super::request;
 use super::title::TitleJob;
 use super::turn::{ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared};
-use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
+use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::llm::{Message, Part, Provider, Role};
-use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError, TitleSource};
+use crate::store::{MessageKind, NewMessage, StoreError, TitleSource};
 
 /// Commands that may wait in a chat's inbox.
 const INBOX: usize = 64;
 /// A stopped turn may take so long to end by itself.
 const STOP_GRACE: Duration = Duration::from_millis(500);
-/// A client that wants to know whether the provider answers waits at most so long.
-const CONNECTION_WAIT: Duration = Duration::from_secs(10);
 /// A chat nobody used for so long leaves memory; the store has it.
 const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 /// A title is made at the first prompt and again when the subject is clearer.
@@ -210,134 +207,12 @@ impl ChatActor {
         }
     }
 
-    async fn on_prompt(&mut self, prompt: Prompt, reply: oneshot::Sender<Accepted>) {
-        self.close_turn().await;
-        let known = self.load().await;
-        if !known && self.origin == Origin::Client {
-            self.emit(ChatEvent::Opened { title: None }).await;
-        }
-        let wanted = prompt.model.as_deref().unwrap_or_default();
-        let chosen = self.choose_model(wanted);
-        self.announce(&prompt).await;
-        let notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
-        let (hold, held) = Hold::new();
-        match chosen {
-            Ok((model, provider)) => {
-                self.model = Some(model.clone());
-                let accepted = Accepted {
-                    chat: self.id.clone(),
-                    model: model.to_string(),
-                    status: AcceptedStatus::Prompting,
-                    message: format!("Sent to {model}."),
-                    hold,
-                };
-                if prompt.reply == ReplyWhen::Connected {
-                    let (report, outcome) = oneshot::channel();
-                    self.start_turn(&prompt, model, provider, Some(ConnectionReport { report, held })).await;
-                    tokio::spawn(reply_when_connected(accepted, outcome, reply));
-                } else {
-                    let _ = reply.send(accepted);
-                    held.released().await;
-                    for note in notes {
-                        self.emit(ChatEvent::SystemText(note)).await;
-                    }
-                    self.start_turn(&prompt, model, provider, None).await;
-                }
-            }
-            Err(problem) => {
-                let _ = reply.send(Accepted {
-                    chat: self.id.clone(),
-                    model: wanted.to_owned(),
-                    status: AcceptedStatus::Error,
-                    message: problem.clone(),
-                    hold,
-                });
-                held.released().await;
-                self.emit(ChatEvent::SystemText(format!("\n\n{problem}"))).await;
-                self.emit(ChatEvent::Status(ChatStatus::Idle)).await;
-                self.emit(ChatEvent::Finished).await;
-            }
-        }
-    }
-
-    /// The model that is asked for, else the one this chat has, else the default.
-    fn choose_model(&self, wanted: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
-        let registry = &self.shared.registry;
-        let with_provider = |model: ModelId| registry.provider(model.provider()).map(|provider| (model, provider));
-        if wanted.trim().is_empty()
-            && let Some(kept) = self.model.clone().and_then(with_provider)
-        {
-            return Ok(kept);
-        }
-        let model = registry.resolve(wanted, self.model.as_ref()).map_err(|unknown| unknown.to_string())?;
-        let missing = format!("{model} has no provider in the configuration. Choose another model.");
-        with_provider(model).ok_or(missing)
-    }
-
-    async fn announce(&self, prompt: &Prompt) {
-        let text = match (prompt.contexts.is_empty(), self.shared.pace) {
-            (false, _) => "Parsing given context",
-            (true, Pace::Normal) => "Starting",
-            (true, Pace::Deterministic) => return,
-        };
-        self.emit(ChatEvent::Progress(text.into())).await;
-    }
-
-    /// Makes the user's message part of the history, in memory and in the store, and echoes it.
-    /// Returns what the user should be told about contexts that could not be used.
-    async fn record_prompt(&mut self, prompt: &Prompt, model: Option<&ModelId>) -> Vec<String> {
-        let text = prompt.text.trim().to_owned();
-        let content_id = ContentId::random();
-        let mut parts = Vec::new();
-        let mut notes = Vec::new();
-        if !prompt.contexts.is_empty() {
-            let contexts = prompt.contexts.clone();
-            if let Ok(rendered) = tokio::task::spawn_blocking(move || context::render(&contexts)).await {
-                parts.extend(rendered.parts);
-                if !rendered.problems.is_empty() {
-                    notes.push(format!("Left out of this prompt:\n- {}\n\n", rendered.problems.join("\n- ")));
-                }
-            }
-        }
-        // Last, after what it is about.
-        parts.push(Part::Text(text.clone()));
-        let message = Message { role: Role::User, parts };
-        self.prompts += 1;
-        let kept = self.keep_prompt(&message, &content_id, prompt, model).await;
-        self.history.push(message);
-        if let Err(error) = kept {
-            self.shared.warn_about_store(&error).await;
-        }
-        self.emit(ChatEvent::UserText { text: format!("{text}\n"), content_id }).await;
-        notes
-    }
-
-    async fn keep_prompt(
-        &self,
-        message: &Message,
-        content_id: &ContentId,
-        prompt: &Prompt,
-        model: Option<&ModelId>,
-    ) -> Result<(), StoreError> {
-        let meta = ChatMeta {
-            id: self.id.clone(),
-            model: model.cloned(),
-            agent: prompt.agent.clone(),
-            workspace_key: Some(prompt.workspace.key()),
-        };
-        let item =
-            NewMessage { content_id: Some(content_id.clone()), ..NewMessage::new(MessageKind::User, message.clone()) };
-        // Queued together, so that both are one commit.
-        let (touched, appended) =
-            join(self.shared.store.create_or_touch_chat(meta), self.shared.store.append(&self.id, vec![item])).await;
-        touched.and(appended.map(|_| ()))
-    }
-
     async fn start_turn(
         &mut self,
         prompt: &Prompt,
         model: ModelId,
         provider: Arc<dyn Provider>,
+        notes: Vec<String>,
         connection: Option<ConnectionReport>,
     ) {
         let stop = CancellationToken::new();
@@ -367,6 +242,7 @@ impl ChatActor {
             totals: self.totals,
             open: open.clone(),
             events: sender,
+            notes,
             connection,
             title_first,
         };
@@ -446,7 +322,7 @@ impl ChatActor {
                     self.emit(event).await;
                 }
                 let text = "\n\nSomething went wrong inside the server; its log has the details. The chat goes on.";
-                self.emit(ChatEvent::SystemText(text.into())).await;
+                self.emit(ChatEvent::Failed(text.into())).await;
             }
         }
         self.emit_status(ChatStatus::Idle).await;
@@ -535,19 +411,6 @@ impl ChatActor {
     async fn emit(&self, event: ChatEvent) {
         say(&*self.shared.sink, Event::Chat { chat: self.id.clone(), event }).await;
     }
-}
-
-async fn reply_when_connected(
-    mut accepted: Accepted,
-    outcome: oneshot::Receiver<Result<(), String>>,
-    reply: oneshot::Sender<Accepted>,
-) {
-    // Connected, stopped before it connected, or still trying: the rest comes as chat text.
-    if let Ok(Ok(Err(problem))) = tokio::time::timeout(CONNECTION_WAIT, outcome).await {
-        accepted.status = AcceptedStatus::ConnectionError;
-        accepted.message = problem;
-    }
-    let _ = reply.send(accepted);
 }
 
 fn call_ids(history: &[Message]) -> HashSet<ToolCallId> {

@@ -46,6 +46,8 @@ pub enum ChatEvent {
     },
     /// A text from us, not from the model.
     SystemText(String),
+    /// Why the turn failed, as a text from us. At most one per turn, before it finishes.
+    Failed(String),
     /// A piece of the model's answer.
     Text(String),
     ReasonStarted {

@@ -2,18 +2,20 @@
 //!
 //! A turn is a task of its own with a snapshot of the history. It tells the client what happens
 //! through its [`Emitter`] and tells the chat what to keep through [`TurnEvent`]s, waiting until
-//! it is kept. What it has begun and not ended stands in [`Open`], so that the chat can close a
+//! it is kept. What it has begun and not ended stands in [`OpenState`], so that the chat can close a
 //! turn that was stopped, even one that had to be aborted.
 
+mod open;
+
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::emitter::{Emitter, Stopped};
-use super::event::{ChatEvent, RejectReason, UsageReport};
+use super::event::{ChatEvent, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::title::TitleJob;
@@ -24,6 +26,9 @@ use crate::llm::{
     Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, ServerTool, StopReason, Usage,
 };
 use crate::providers::retry;
+
+use open::OpenReason;
+pub(super) use open::OpenState;
 
 /// Everything a turn needs; nothing in it is shared with another turn but the open state.
 pub(super) struct Turn {
@@ -39,6 +44,8 @@ pub(super) struct Turn {
     pub(super) totals: Totals,
     pub(super) open: OpenState,
     pub(super) events: mpsc::Sender<TurnEvent>,
+    /// What the user should know before the answer.
+    pub(super) notes: Vec<String>,
     pub(super) connection: Option<ConnectionReport>,
     /// A title to be made before the answer; only when the pace is deterministic.
     pub(super) title_first: Option<TitleJob>,
@@ -70,62 +77,6 @@ pub(super) struct Totals {
     pub(super) cost: Option<f64>,
 }
 
-/// What a turn has begun and not ended.
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    parts: Vec<Part>,
-    reason: Option<OpenReason>,
-    calls: Vec<OpenCall>,
-    server_calls: Vec<ServerCall>,
-}
-
-#[derive(Debug)]
-struct OpenReason {
-    id: String,
-    started: Instant,
-    text: String,
-}
-
-/// Shared between a turn and its chat.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OpenState(Arc<Mutex<Open>>);
-
-impl OpenState {
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes what is open: the events that close it, and what is worth keeping of the answer.
-    pub(super) fn close(&self) -> (Vec<ChatEvent>, Vec<Part>) {
-        let mut open = std::mem::take(&mut *self.lock());
-        let mut events = Vec::new();
-        events.extend(open.end_reason(None));
-        events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
-        events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
-        (events, open.parts)
-    }
-}
-
-impl Open {
-    fn add_text(&mut self, text: &str) {
-        match self.parts.last_mut() {
-            Some(Part::Text(last)) => last.push_str(text),
-            _ => self.parts.push(Part::Text(text.to_owned())),
-        }
-    }
-
-    fn end_reason(&mut self, replay: Option<crate::llm::Replay>) -> Option<ChatEvent> {
-        let reason = self.reason.take()?;
-        self.parts.push(Part::Reasoning { text: reason.text, replay });
-        let total_ms = u64::try_from(reason.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Some(ChatEvent::ReasonFinished { id: reason.id, total_ms })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.reason.is_none() && self.calls.is_empty()
-    }
-}
-
 /// Why asking the model gave no answer.
 enum AskError {
     Stopped,
@@ -153,6 +104,9 @@ impl Turn {
     }
 
     async fn steps(&mut self) -> Result<(), Stopped> {
+        if self.connection.is_none() {
+            self.tell_notes().await?;
+        }
         if let Some(job) = self.title_first.take() {
             let title = tokio::select! {
                 biased;
@@ -246,7 +200,7 @@ impl Turn {
                     }
                 }
                 _ => {
-                    self.report_connection(Err(error.user_text.clone())).await;
+                    self.report_connection(Err(error.user_text.clone())).await?;
                     return Err(AskError::Llm(error));
                 }
             }
@@ -270,7 +224,7 @@ impl Turn {
             };
             match delta {
                 Delta::Started => {
-                    self.report_connection(Ok(())).await;
+                    self.report_connection(Ok(())).await?;
                     continue;
                 }
                 Delta::Stop(reason) => break reason,
@@ -453,11 +407,18 @@ impl Turn {
         kept.await.map_err(|_| Stopped)
     }
 
-    async fn report_connection(&mut self, outcome: Result<(), String>) {
+    async fn report_connection(&mut self, outcome: Result<(), String>) -> Result<(), Stopped> {
         if let Some(connection) = self.connection.take() {
             let _ = connection.report.send(outcome);
             connection.held.released().await;
+            self.tell_notes().await?;
         }
+        Ok(())
+    }
+
+    async fn tell_notes(&mut self) -> Result<(), Stopped> {
+        let notes = std::mem::take(&mut self.notes);
+        self.emit_all(notes.into_iter().map(ChatEvent::SystemText)).await
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.
@@ -467,7 +428,7 @@ impl Turn {
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }
-        self.emitter.emit(ChatEvent::SystemText(format!("\n\n{text}"))).await
+        self.emitter.emit(ChatEvent::Failed(format!("\n\n{text}"))).await
     }
 
     fn cut_short(&self) -> LlmError {

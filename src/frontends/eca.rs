@@ -11,6 +11,7 @@ mod dispatch;
 mod from_wire;
 mod handlers;
 mod layers;
+mod lines;
 mod response_slot;
 mod service;
 mod session;
@@ -25,14 +26,15 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::frontends::Surroundings;
 use crate::process::signals;
 use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;
 use dispatch::{Dispatcher, End};
 pub use handlers::PLANNED;
+pub(super) use lines::Lines;
 use session::Session;
 use start::Starter;
-pub use start::Surroundings;
 
 /// Messages that may wait between the reader and the dispatcher.
 const INCOMING: usize = 64;

@@ -15,22 +15,22 @@ use crate::ids::{ChatId, ContentId, ReasonId, ToolCallId};
 #[serde(rename_all = "camelCase")]
 pub struct ChatContentReceivedParams {
     pub chat_id: ChatId,
-    /// Absent only in seed 000, which knew no roles.
+    /// Absent only in v0, which knew no roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<ChatRole>,
     pub content: ChatContent,
     /// The chat that started this one, if it is a subagent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_chat_id: Option<ChatId>,
-    /// Seed 000 only: whether the turn ends with this piece.
+    /// v0 only: whether the turn ends with this piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_complete: Option<bool>,
-    /// Seed 000 only.
+    /// v0 only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<ContentMetadata>,
 }
 
-/// Numbers about the turn, as seed 000 has them.
+/// Numbers about the turn, as v0 has them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContentMetadata {
@@ -54,7 +54,7 @@ closed_words! {
     pub enum HookActionType {
         Shell = "shell",
     }
-    /// What happens to a file, in seed 000's words.
+    /// What happens to a file, in v0's words.
     pub enum FileChangeKind {
         Create = "create",
         Change = "change",
@@ -66,7 +66,7 @@ tagged_union! {
     /// What a piece of content is.
     pub enum ChatContent: "content" by "type" {
         Text(ChatTextContent) = "text",
-        /// Seed 000 only.
+        /// v0 only.
         FileChange(ChatFileChangeContent) = "fileChange",
         Url(ChatUrlContent) = "url",
         Progress(ChatProgressContent) = "progress",
@@ -95,7 +95,7 @@ pub struct ChatTextContent {
     /// Only on the echo of a user's message: what rollback, fork and flags point at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_id: Option<ContentId>,
-    /// Seed 000 only: fenced code that this piece completes.
+    /// v0 only: fenced code that this piece completes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code_blocks: Option<Vec<CodeBlock>>,
 }
@@ -108,7 +108,7 @@ pub struct CodeBlock {
     pub language: Option<String>,
 }
 
-/// How seed 000 shows a tool call that changes a file.
+/// How v0 shows a tool call that changes a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatFileChangeContent {
@@ -144,7 +144,7 @@ pub struct ChatUrlContent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatProgressContent {
     pub state: ChatProgressState,
-    /// Always written, also when empty: the seeds require it.
+    /// Always written, also when empty: the published protocol documents require it.
     #[serde(default)]
     pub text: String,
 }

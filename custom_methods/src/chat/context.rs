@@ -10,7 +10,7 @@ tagged_union! {
         File(FileContext) = "file",
         Directory(DirectoryContext) = "directory",
         Web(WebContext) = "web",
-        /// Seed 000 only.
+        /// v0 only.
         Code(CodeContext) = "code",
         RepoMap(RepoMapContext) = "repoMap",
         Cursor(CursorContext) = "cursor",
@@ -27,10 +27,10 @@ pub struct FileContext {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_range: Option<LinesRange>,
-    /// How seed 000 calls `linesRange`.
+    /// How v0 calls `linesRange`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<LineSpan>,
-    /// Seed 000 says here what others say with a cursor context.
+    /// v0 says here what others say with a cursor context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Position>,
 }
@@ -63,7 +63,7 @@ pub struct CodeContext {
     pub description: Option<String>,
 }
 
-/// An overview of the workspace's files, made by the server. Deprecated since seed 002.
+/// An overview of the workspace's files, made by the server. Deprecated since v2.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepoMapContext {}
 

@@ -21,7 +21,7 @@ pub struct ChatPromptParams {
     pub behavior: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// How seed 000 calls `contexts`. Kept apart, because its use tells something about the client.
+    /// How v0 calls `contexts`. Kept apart, because its use tells something about the client.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
     pub context: Option<Vec<ChatContext>>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "optional_list")]
@@ -39,11 +39,11 @@ pub struct ChatPromptParams {
 #[serde(rename_all = "camelCase")]
 pub struct ChatPromptResult {
     pub chat_id: ChatId,
-    /// Required since seed 001; empty in a login step.
+    /// Required since v1; empty in a login step.
     #[serde(default)]
     pub model: String,
     pub status: ChatPromptStatus,
-    /// Required by seed 000 and harmless to the others, so it is always written.
+    /// Required by v0 and harmless to the others, so it is always written.
     #[serde(default)]
     pub result_message: String,
 }
@@ -55,9 +55,9 @@ closed_words! {
         Login = "login",
         Error = "error",
         Idle = "idle",
-        /// Seed 000 only.
+        /// v0 only.
         Success = "success",
-        /// Seed 000 only.
+        /// v0 only.
         ConnectionError = "connection-error",
     }
 }

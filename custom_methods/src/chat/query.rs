@@ -82,7 +82,7 @@ pub struct ChatCommand {
 closed_words! {
     /// Where a command comes from.
     pub enum ChatCommandType {
-        /// An MCP server's prompt, in the seeds' word.
+        /// An MCP server's prompt, in the published protocol's word.
         McpPrompt = "mcp-prompt",
         /// The same in the public server's word.
         McpPromptPublic = "mcpPrompt",

@@ -63,7 +63,7 @@ pub struct ChatToolCalledContent {
     pub id: ToolCallId,
     pub name: String,
     pub server: String,
-    /// The seeds write a list of strings here, against their own other stages; no client expects one.
+    /// The published protocol documents write a list of strings here, against their own other stages; no client expects one.
     pub arguments: Map<String, Value>,
     pub error: bool,
     pub outputs: Vec<ToolCallOutput>,

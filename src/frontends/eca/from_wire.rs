@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn seed_000_selection_and_cursor_are_understood() {
+    fn v0_client_selection_and_cursor_are_understood() {
         let prompt = read(json!({"message": "hi", "context": [
             {"type": "file", "path": "/a", "selection": {"startLine": 1, "endLine": 4}, "cursor": {"line": 2, "character": 7}},
         ]}));

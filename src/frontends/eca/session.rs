@@ -20,7 +20,7 @@ pub(super) struct Session {
     offered: Mutex<Option<Value>>,
     started: OnceLock<Started>,
     state: Mutex<State>,
-    /// Seed 000's dialect; a client may reveal itself as late as its first prompt.
+    /// v0's dialect; a client may reveal itself as late as its first prompt.
     v0: AtomicBool,
     prompted: AtomicBool,
     exit: CancellationToken,
@@ -42,7 +42,7 @@ pub(super) struct ClientFacts {
     /// A client with standard LSP capabilities owns `$/progress` and expects `window/showMessage`.
     pub(super) is_lsp: bool,
     pub(super) work_done_progress: bool,
-    /// Declared something that did not exist in seed 000.
+    /// Declared something that did not exist in v0.
     pub(super) is_modern: bool,
 }
 

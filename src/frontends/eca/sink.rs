@@ -17,16 +17,27 @@ use crate::transport::{Frame, PushError};
 /// An editor's sink: a slow editor makes the chat wait, nothing is dropped.
 pub(super) struct OutboxSink {
     client: Client,
-    session: Arc<Session>,
-    translator: Translator,
+    speaker: Speaker,
 }
 
 impl OutboxSink {
     pub(super) fn new(client: Client, session: Arc<Session>) -> Self {
-        Self { client, session, translator: Translator::default() }
+        Self { client, speaker: Speaker::new(session) }
+    }
+}
+
+/// Puts engine events into the words of one connection.
+pub(super) struct Speaker {
+    session: Arc<Session>,
+    translator: Translator,
+}
+
+impl Speaker {
+    pub(super) fn new(session: Arc<Session>) -> Self {
+        Self { session, translator: Translator::default() }
     }
 
-    fn frames(&self, event: Event) -> Vec<Frame> {
+    pub(super) fn frames(&self, event: Event) -> Vec<Frame> {
         match event {
             Event::Chat { chat, event } => self.translator.chat_event(&chat, event, self.session.is_v0()),
             Event::ModelsChanged => config_update(&self.session)
@@ -47,7 +58,7 @@ impl OutboxSink {
 
 impl EventSink for OutboxSink {
     fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
-        let mut frames = self.frames(event).into_iter();
+        let mut frames = self.speaker.frames(event).into_iter();
         while let Some(frame) = frames.next() {
             match self.client.outbox.try_push(frame) {
                 Ok(()) => {}

@@ -1,7 +1,6 @@
 //! From `initialize` to the first thing a client can show: config, engine, and what goes out
 //! after `initialized`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +20,10 @@ use super::client::Client;
 use super::session::{ClientFacts, Session, Started};
 use super::sink::{OutboxSink, show_message};
 use super::to_wire;
-use crate::config::load::{self, ProcessEnvironment, Sources};
-use crate::engine::{Engine, Options, Pace};
+use crate::config::load::Loaded;
+use crate::engine::Pace;
+use crate::frontends::Surroundings;
 use crate::process::parent;
-use crate::providers::{Environment, Registry, Wiring};
-use crate::store::Store;
 
 /// How long a client may take to agree to a progress report.
 const PROGRESS_WAIT: Duration = Duration::from_secs(5);
@@ -33,13 +31,6 @@ const MODELS_TASK: &str = "models";
 const MODELS_TITLE: &str = "Looking for models";
 
 const WELCOME: &str = "# Welcome to ECA\n\nAsk anything about your code.\n\n";
-
-/// What the server needs to know of its surroundings before a client introduces itself.
-#[derive(Debug, Clone)]
-pub struct Surroundings {
-    pub environment: ProcessEnvironment,
-    pub config_file: Option<PathBuf>,
-}
 
 pub(super) struct Starter {
     pub(super) surroundings: Surroundings,
@@ -65,12 +56,12 @@ impl Starter {
         session.set_folders(folders);
         let options = params.initialization_options.unwrap_or_default();
         let word = |key: &str| options.get(key).and_then(Value::as_str);
-        let seed_000 = params
+        let v0_client = params
             .capabilities
             .code_assistant
             .as_ref()
             .is_some_and(|eca| eca.doc.is_some() || eca.edit.is_some() || eca.fix.is_some());
-        if word("ecaCompat") == Some("v0") || seed_000 {
+        if word("ecaCompat") == Some("v0") || v0_client {
             session.speak_v0();
         }
         let pace = if word("env") == Some("test") { Pace::Deterministic } else { Pace::Normal };
@@ -82,28 +73,10 @@ impl Starter {
     }
 
     fn engine(&self, session: &Arc<Session>, client: ClientFacts, options: Value, pace: Pace) -> Started {
-        let environment = &self.surroundings.environment;
-        let loaded = load::load(Sources {
-            initialization_options: Some(options),
-            eca_config: environment.eca_config.clone(),
-            config_file: self.surroundings.config_file.clone(),
-            dirs: environment.dirs.clone(),
-            env: &|name| load::process_variable(name),
-        });
-        let config = loaded.config;
-        let mut problems = loaded.problems;
-        let config_path =
-            self.surroundings.config_file.clone().unwrap_or_else(|| environment.dirs.config.join("config.json"));
-        let seen = Environment { vars: environment.vars.clone(), config_path };
-        let (registry, more) = Registry::new(&config, seen, Wiring::standard(&config));
-        problems.extend(more);
-        let engine = Engine::new(Options {
-            registry,
-            store: Store::at(environment.dirs.data.join("chats.db")),
-            chat: config.chat.clone(),
-            sink: Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session))),
-            pace,
-        });
+        let mut loaded = self.surroundings.configuration(Some(options));
+        let sink = Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session)));
+        let engine = self.surroundings.engine(&mut loaded, sink, pace);
+        let Loaded { config, problems } = loaded;
         Started {
             client,
             engine,

@@ -95,7 +95,7 @@ fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
     let plain = |text: String, content_id| ChatTextContent { text, content_id, code_blocks: None }.into();
     match event {
         ChatEvent::UserText { text, content_id } => (User, plain(text, Some(ContentId::from(content_id.as_str())))),
-        ChatEvent::SystemText(text) => (System, plain(text, None)),
+        ChatEvent::SystemText(text) | ChatEvent::Failed(text) => (System, plain(text, None)),
         ChatEvent::Text(text) => (Assistant, plain(text, None)),
         ChatEvent::Progress(text) => (System, ChatProgressContent { state: ChatProgressState::Running, text }.into()),
         ChatEvent::Finished => {

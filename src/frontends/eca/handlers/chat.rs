@@ -32,10 +32,11 @@ impl Answer<ChatPrompt> for EcaServer {
             status: if v0 { ChatPromptStatus::ConnectionError } else { ChatPromptStatus::Error },
             result_message: message,
         };
-        let prompt = match from_wire::prompt(params, self.session.workspace(), v0) {
+        let mut prompt = match from_wire::prompt(params, self.session.workspace(), v0) {
             Ok(prompt) => prompt,
             Err(problem) => return Ok(refused(problem.to_string())),
         };
+        prompt.agent.get_or_insert_with(|| started.default_agent.clone());
         // Nothing is awaited before this: a stop that follows must find the prompt submitted.
         let accepted = match started.engine.submit(prompt) {
             Ok(accepted) => accepted,

@@ -1,4 +1,4 @@
-//! Seed 000's way of telling a chat: text with its code blocks, and one message that completes it.
+//! v0's way of telling a chat: text with its code blocks, and one message that completes it.
 
 use std::sync::Arc;
 
@@ -32,7 +32,9 @@ impl Translator {
                 let blocks = self.chats.entry(chat.clone()).or_default().fences.feed(&text);
                 vec![message(chat, ChatRole::Assistant, text, blocks, Completeness::More)]
             }
-            ChatEvent::SystemText(text) => vec![message(chat, ChatRole::System, text, Vec::new(), Completeness::More)],
+            ChatEvent::SystemText(text) | ChatEvent::Failed(text) => {
+                vec![message(chat, ChatRole::System, text, Vec::new(), Completeness::More)]
+            }
             ChatEvent::Usage(report) => {
                 self.chats.entry(chat.clone()).or_default().tokens = Some(report.last.occupancy());
                 Vec::new()

@@ -1,0 +1,65 @@
+//! What a turn has begun and not ended, shared with the chat that may have to close it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::super::event::{ChatEvent, RejectReason};
+use super::super::tool_call::{OpenCall, ServerCall};
+use crate::llm::{Part, Replay};
+
+/// What a turn has begun and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    pub(super) parts: Vec<Part>,
+    pub(super) reason: Option<OpenReason>,
+    pub(super) calls: Vec<OpenCall>,
+    pub(super) server_calls: Vec<ServerCall>,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenReason {
+    pub(super) id: String,
+    pub(super) started: Instant,
+    pub(super) text: String,
+}
+
+/// Shared between a turn and its chat.
+#[derive(Debug, Clone, Default)]
+pub(in crate::engine) struct OpenState(Arc<Mutex<Open>>);
+
+impl OpenState {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what is open: the events that close it, and what is worth keeping of the answer.
+    pub(in crate::engine) fn close(&self) -> (Vec<ChatEvent>, Vec<Part>) {
+        let mut open = std::mem::take(&mut *self.lock());
+        let mut events = Vec::new();
+        events.extend(open.end_reason(None));
+        events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
+        events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
+        (events, open.parts)
+    }
+}
+
+impl Open {
+    pub(super) fn add_text(&mut self, text: &str) {
+        match self.parts.last_mut() {
+            Some(Part::Text(last)) => last.push_str(text),
+            _ => self.parts.push(Part::Text(text.to_owned())),
+        }
+    }
+
+    pub(super) fn end_reason(&mut self, replay: Option<Replay>) -> Option<ChatEvent> {
+        let reason = self.reason.take()?;
+        self.parts.push(Part::Reasoning { text: reason.text, replay });
+        let total_ms = u64::try_from(reason.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Some(ChatEvent::ReasonFinished { id: reason.id, total_ms })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.reason.is_none() && self.calls.is_empty()
+    }
+}

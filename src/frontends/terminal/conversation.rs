@@ -1,0 +1,148 @@
+//! Asking the engine from a terminal: one turn at a time, which Ctrl-C ends.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::input::Question;
+use super::output::{Output, Report};
+use crate::base::ChatId;
+use crate::engine::{Engine, Prompt, ReplyWhen};
+use crate::process::signals::{Asked, Requests};
+use crate::workspace::Workspace;
+
+/// A second Ctrl-C within this time leaves the program.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
+/// A turn that was stopped and says nothing for so long is left behind.
+const STOP_DEADLINE: Duration = Duration::from_secs(3);
+const SPINNER_PERIOD: Duration = Duration::from_millis(100);
+
+/// By the shell's convention for a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Answered,
+    Failed,
+    Stopped,
+    /// The user wants to leave at once, with this exit code.
+    Leave(i32),
+    /// Nobody reads the answer any more.
+    OutputGone(io::Error),
+}
+
+impl Outcome {
+    pub(super) fn exit_code(&self) -> i32 {
+        match self {
+            Self::Answered => 0,
+            Self::Failed => 1,
+            Self::Stopped => INTERRUPTED,
+            Self::Leave(code) => *code,
+            // `eca chat … | head -1` got what it wanted.
+            Self::OutputGone(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            Self::OutputGone(_) => 1,
+        }
+    }
+}
+
+pub(super) struct Conversation {
+    pub(super) engine: Engine,
+    pub(super) output: Output,
+    pub(super) requests: Requests,
+    pub(super) workspace: Arc<Workspace>,
+    pub(super) agent: Option<String>,
+    /// As the user wrote it.
+    pub(super) model: Option<String>,
+    /// `None` before the first question.
+    pub(super) chat: Option<ChatId>,
+}
+
+impl Conversation {
+    /// Asks, and returns when the answer is written or will not come.
+    pub(super) async fn ask(&mut self, question: Question) -> Outcome {
+        let prompt = Prompt {
+            chat: self.chat.clone(),
+            text: question.text,
+            model: self.model.clone(),
+            agent: self.agent.clone(),
+            contexts: question.contexts,
+            workspace: Arc::clone(&self.workspace),
+            reply: ReplyWhen::Recorded,
+        };
+        let mut accepted = match self.engine.submit(prompt) {
+            Ok(accepted) => Some(accepted),
+            Err(error) => {
+                tracing::error!(%error, "the question was not taken");
+                return Outcome::Failed;
+            }
+        };
+        let mut spinner = tokio::time::interval(SPINNER_PERIOD);
+        spinner.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut stopped: Option<Instant> = None;
+        loop {
+            let deadline = stopped.map_or_else(far_away, |at| at + STOP_DEADLINE);
+            tokio::select! {
+                answer = async { accepted.as_mut()?.await.ok() }, if accepted.is_some() => {
+                    accepted = None;
+                    let Some(answer) = answer else { return Outcome::Failed };
+                    self.chat = Some(answer.chat);
+                    drop(answer.hold);
+                    if stopped.is_some() {
+                        self.stop();
+                    }
+                }
+                report = self.output.report() => return match report {
+                    Some(Report::TurnOver { .. }) if stopped.is_some() => Outcome::Stopped,
+                    Some(Report::TurnOver { failed: true }) => Outcome::Failed,
+                    Some(Report::TurnOver { failed: false }) => Outcome::Answered,
+                    Some(Report::Gone(error)) => Outcome::OutputGone(error),
+                    None => Outcome::OutputGone(io::ErrorKind::BrokenPipe.into()),
+                },
+                asked = self.requests.next() => match (asked, stopped) {
+                    (Asked::End(code), _) => return Outcome::Leave(code),
+                    (Asked::Interrupt, Some(at)) if at.elapsed() < LEAVE_WITHIN => return Outcome::Leave(INTERRUPTED),
+                    (Asked::Interrupt, _) => {
+                        stopped = Some(Instant::now());
+                        self.stop();
+                    }
+                },
+                () = tokio::time::sleep_until(deadline) => return Outcome::Leave(INTERRUPTED),
+                _ = spinner.tick() => self.output.tick(),
+            }
+        }
+    }
+
+    /// Before the prompt is accepted there is no chat to stop; it is stopped then.
+    fn stop(&self) {
+        if let Some(chat) = &self.chat {
+            self.engine.stop(chat);
+        }
+    }
+}
+
+/// Later than any turn.
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(24 * 60 * 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes() {
+        for (outcome, code) in [
+            (Outcome::Answered, 0),
+            (Outcome::Failed, 1),
+            (Outcome::Stopped, 130),
+            (Outcome::Leave(143), 143),
+            (Outcome::OutputGone(io::ErrorKind::BrokenPipe.into()), 0),
+            (Outcome::OutputGone(io::ErrorKind::StorageFull.into()), 1),
+        ] {
+            assert_eq!(outcome.exit_code(), code, "{outcome:?}");
+        }
+    }
+}
