@@ -42,7 +42,7 @@ pub(crate) fn run(mock: &Mock) -> Outcome<Vec<Row>> {
     for _ in 0..200 {
         run.step()?;
     }
-    let stalled = run.stall(mock)?;
+    let stalled = run.stall()?;
     while run.finished < TURNS {
         run.step()?;
     }
@@ -121,10 +121,11 @@ impl Run {
     }
 
     /// Reads nothing for a while, and stops one of the turns meanwhile.
-    fn stall(&mut self, mock: &Mock) -> Outcome<Stalled> {
+    fn stall(&mut self) -> Outcome<Stalled> {
         let pid = self.server.pid();
         let from_mib = proc::pss_mib(pid)?;
-        let (mut most, refused, begun) = (from_mib, mock.refused(), Instant::now());
+        let (mut most, begun) = (from_mib, Instant::now());
+        let mut connections = 0;
         let mut stop_sent = None;
         let mut stop_took = f64::INFINITY;
         while begun.elapsed() < STALL {
@@ -134,13 +135,14 @@ impl Run {
                 // One that is in the middle of its answer; one that waits in the queue might be over.
                 let chat = self.open.iter().min_by_key(|chat| self.ledger.seen(chat)).cloned();
                 let chat = chat.ok_or("no turn is open")?;
+                connections = proc::sockets(pid)?;
                 self.server.notify("chat/promptStop", &json!({"chatId": chat}))?;
                 self.stopped = Some(chat);
                 stop_sent = Some(Instant::now());
             }
             if let Some(sent) = stop_sent
                 && stop_took.is_infinite()
-                && mock.refused() > refused
+                && proc::sockets(pid)? < connections
             {
                 stop_took = sent.elapsed().as_secs_f64();
             }

@@ -72,8 +72,6 @@ struct Shared {
     sent: Vec<AtomicU64>,
     waiting: AtomicUsize,
     arrived: Notify,
-    /// Answers that the client did not want to the end.
-    refused: AtomicUsize,
     bytes: AtomicU64,
 }
 
@@ -87,7 +85,6 @@ impl Mock {
             sent: std::iter::repeat_with(|| AtomicU64::new(0)).take(10_000).collect(),
             waiting: AtomicUsize::new(0),
             arrived: Notify::new(),
-            refused: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -113,10 +110,6 @@ impl Mock {
         Some(self.shared.started + Duration::from_nanos(nanoseconds))
     }
 
-    pub(crate) fn refused(&self) -> usize {
-        self.shared.refused.load(Ordering::Acquire)
-    }
-
     /// Bytes of all answers so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Acquire)
@@ -139,7 +132,6 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                     None => write(&socket, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await,
                 };
                 if done.is_none() {
-                    shared.refused.fetch_add(1, Ordering::AcqRel);
                     return;
                 }
             }

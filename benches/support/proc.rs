@@ -30,6 +30,13 @@ pub(crate) fn threads(pid: u32) -> Outcome<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }
 
+/// Open sockets.
+pub(crate) fn sockets(pid: u32) -> Outcome<usize> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd"))?.flatten();
+    let targets = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+    Ok(targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count())
+}
+
 /// Proportional share of memory, in MiB.
 pub(crate) fn pss_mib(pid: u32) -> Outcome<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
