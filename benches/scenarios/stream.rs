@@ -9,7 +9,7 @@ use crate::support::relay::Relay;
 use crate::support::report::Row;
 use crate::support::{Outcome, proc};
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 const CHUNKS: u32 = 20_000;
 const PACED_CHUNKS: u32 = 2_000;
 const SHORT: u32 = 10;
@@ -19,7 +19,8 @@ pub(crate) fn run(mock: &Mock) -> Outcome<Vec<Row>> {
     let mut server = Server::ready(mock.address())?;
     server.warm_up()?;
     let paced_plan = Plan { gap: Duration::from_millis(1), ..Plan::flood(PACED_CHUNKS) };
-    let (mut flood, mut paced, mut relay, mut rates, mut frames_per_chunk) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut flood, mut paced, mut rates, mut frames_per_chunk) = (vec![], vec![], vec![], vec![]);
+    let (mut relay, mut relay_paced) = (vec![], vec![]);
     for round in 0..ROUNDS {
         let idle = turn(&mut server, &format!("short-{round}"), Plan::flood(SHORT))?;
         let full = turn(&mut server, &format!("flood-{round}"), Plan::flood(CHUNKS))?;
@@ -28,6 +29,7 @@ pub(crate) fn run(mock: &Mock) -> Outcome<Vec<Row>> {
         rates.push(f64::from(CHUNKS) / full.took.as_secs_f64() / 1e3);
         frames_per_chunk.push(f64::from(full.frames) / f64::from(CHUNKS));
         relay.push(relay_cpu(mock, Plan::flood(CHUNKS))?);
+        relay_paced.push(relay_cpu(mock, paced_plan)?);
         let slow = turn(&mut server, &format!("paced-{round}"), paced_plan)?;
         paced.push((slow.cpu_nanoseconds - idle.cpu_nanoseconds) / f64::from(PACED_CHUNKS - SHORT) / 1e3);
     }
@@ -50,7 +52,12 @@ pub(crate) fn run(mock: &Mock) -> Outcome<Vec<Row>> {
         ),
         Row::note(
             "the same at 1,000 chunks/s, each on its own",
-            format!("{:.1} µs (min {:.1})", paced.p50(), paced.min()),
+            format!(
+                "{:.1} µs (min {:.1}; null relay {:.1})",
+                paced.p50(),
+                paced.min(),
+                Samples::new(relay_paced).p50(),
+            ),
         ),
         Row::note("chunks per second in the flood, all on this machine", format!("{:.0} k", rates.p50())),
         Row::note("peak RSS after these streams", format!("{peak:.1} MiB")),
