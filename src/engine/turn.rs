@@ -215,10 +215,13 @@ impl Turn {
         let mut stream = self.provider.stream(request);
         let mut usage = None;
         let mut generating = false;
+        // Registered once, not once per piece.
+        let stopped = self.emitter.stop.clone();
+        let mut stopped = std::pin::pin!(stopped.cancelled());
         let stop = loop {
             let next = tokio::select! {
                 biased;
-                () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
+                () = &mut stopped => return Err(AskError::Stopped),
                 next = stream.next() => next,
             };
             let delta = match next {
