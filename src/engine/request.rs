@@ -83,7 +83,6 @@ pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
 
 /// What the model is told where an answer was broken off by the user.
 pub(super) fn stopped_answer(mut parts: Vec<Part>) -> Message {
-    parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
     parts.push(Part::Text("\n\n[The user stopped this answer here.]".into()));
     Message { role: Role::Assistant, parts }
 }

@@ -148,13 +148,7 @@ impl Turn {
 
     /// Keeps the answer and runs its tool calls. Returns whether the model wants to go on.
     async fn settle(&mut self, answer: Answer, repeats: &mut RepeatGuard) -> Result<bool, Stopped> {
-        let Answer { mut parts, calls, stop } = answer;
-        parts.extend(calls.iter().map(|call| Part::ToolCall {
-            id: call.id.to_string(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            replay: call.replay.clone(),
-        }));
+        let Answer { parts, calls, stop } = answer;
         self.record(Message { role: Role::Assistant, parts }).await?;
         let notice = match stop {
             StopReason::MaxTokens => Some("\n\nThe model reached its output limit; the answer is incomplete."),
@@ -260,7 +254,7 @@ impl Turn {
         }
         let mut open = self.open.lock();
         // The calls stay open until each has its own end on the wire.
-        Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
+        Ok(Answer { parts: open.take_parts(), calls: open.calls.clone(), stop })
     }
 
     async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
@@ -277,7 +271,7 @@ impl Turn {
                 self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
-                self.open.lock().calls.push(call);
+                self.open.lock().add_call(call);
                 Ok(())
             }
             Delta::ToolCallArguments { index, text } => {

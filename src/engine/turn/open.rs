@@ -48,6 +48,7 @@ impl OpenState {
         events.extend(open.end_reason(None));
         events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
         events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
+        open.parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
         (events, open.parts)
     }
 }
@@ -58,6 +59,31 @@ impl Open {
             Some(Part::Text(last)) => last.push_str(text),
             _ => self.parts.push(Part::Text(text.to_owned())),
         }
+    }
+
+    /// The call takes its place among the parts, because vendors want thoughts and calls back in
+    /// the order in which they came; it is filled in when the answer is complete.
+    pub(super) fn add_call(&mut self, call: OpenCall) {
+        self.parts.push(Part::ToolCall {
+            id: call.id.to_string(),
+            name: call.name.clone(),
+            arguments: String::new(),
+            replay: None,
+        });
+        self.calls.push(call);
+    }
+
+    /// The parts of a complete answer.
+    pub(super) fn take_parts(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        for part in &mut parts {
+            let Part::ToolCall { id, arguments, replay, .. } = part else { continue };
+            if let Some(call) = self.calls.iter().find(|call| call.id.as_str() == id) {
+                arguments.clone_from(&call.arguments);
+                replay.clone_from(&call.replay);
+            }
+        }
+        parts
     }
 
     pub(super) fn end_reason(&mut self, replay: Option<Replay>) -> Option<ChatEvent> {
