@@ -56,7 +56,8 @@ pub fn load(sources: Sources<'_>) -> Loaded {
     let mut config = Config::default();
     let mut problems = Vec::new();
     let mut pure = false;
-    if let Some(options) = sources.initialization_options.clone() {
+    // Clients may send any JSON here; only an object can be configuration.
+    if let Some(options) = sources.initialization_options.clone().filter(Value::is_object) {
         pure =
             ["pureConfig", "pure-config", "pure_config"].iter().any(|key| options.get(key) == Some(&Value::Bool(true)));
         match Document::from_value(OPTIONS_SOURCE, options) {

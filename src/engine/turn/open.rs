@@ -24,6 +24,14 @@ pub(super) struct OpenReason {
     pub(super) text: String,
 }
 
+impl OpenReason {
+    /// What tells the client that it has ended.
+    pub(super) fn finished(&self) -> ChatEvent {
+        let total_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ChatEvent::ReasonFinished { id: self.id.clone(), total_ms }
+    }
+}
+
 /// Shared between a turn and its chat.
 #[derive(Debug, Clone, Default)]
 pub(in crate::engine) struct OpenState(Arc<Mutex<Open>>);
@@ -40,6 +48,7 @@ impl OpenState {
         events.extend(open.end_reason(None));
         events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
         events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
+        open.parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
         (events, open.parts)
     }
 }
@@ -52,11 +61,36 @@ impl Open {
         }
     }
 
+    /// The call takes its place among the parts, because vendors want thoughts and calls back in
+    /// the order in which they came; it is filled in when the answer is complete.
+    pub(super) fn add_call(&mut self, call: OpenCall) {
+        self.parts.push(Part::ToolCall {
+            id: call.id.to_string(),
+            name: call.name.clone(),
+            arguments: String::new(),
+            replay: None,
+        });
+        self.calls.push(call);
+    }
+
+    /// The parts of a complete answer.
+    pub(super) fn take_parts(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        for part in &mut parts {
+            let Part::ToolCall { id, arguments, replay, .. } = part else { continue };
+            if let Some(call) = self.calls.iter().find(|call| call.id.as_str() == id) {
+                arguments.clone_from(&call.arguments);
+                replay.clone_from(&call.replay);
+            }
+        }
+        parts
+    }
+
     pub(super) fn end_reason(&mut self, replay: Option<Replay>) -> Option<ChatEvent> {
         let reason = self.reason.take()?;
+        let event = reason.finished();
         self.parts.push(Part::Reasoning { text: reason.text, replay });
-        let total_ms = u64::try_from(reason.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Some(ChatEvent::ReasonFinished { id: reason.id, total_ms })
+        Some(event)
     }
 
     pub(super) fn is_empty(&self) -> bool {
