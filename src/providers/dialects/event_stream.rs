@@ -290,7 +290,9 @@ mod tests {
             let events = decode_whole(&prelude(total, headers)).await;
             assert!(matches!(events.as_slice(), [Err(FrameError::Malformed(_))]), "{total} {headers}: {events:?}");
         }
-        for headers in [&b"\x05ab"[..], b"\x01a", b"\x01a\x07\x00", b"\x01a\x07\x00\x09x", b"\x01a\x63", b"\x01a\x04abc"] {
+        for headers in
+            [&b"\x05ab"[..], b"\x01a", b"\x01a\x07\x00", b"\x01a\x07\x00\x09x", b"\x01a\x63", b"\x01a\x04abc"]
+        {
             let events = decode_whole(&raw_frame(headers, b"{}")).await;
             assert!(matches!(events.as_slice(), [Err(FrameError::Malformed(_))]), "{headers:?}: {events:?}");
         }
@@ -312,8 +314,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_read_error_comes_through_and_ends_it() {
-        let error =
-            LlmError { class: ErrorClass::Network, provider: "p".into(), retry_after: None, user_text: "broken".into() };
+        let error = LlmError {
+            class: ErrorClass::Network,
+            provider: "p".into(),
+            retry_after: None,
+            user_text: "broken".into(),
+        };
         let bytes = Bytes::from(normal("a", "{}"));
         let source = stream::iter(vec![Ok(bytes), Err(error.clone()), Ok(Bytes::new())]).boxed();
         let found: Vec<_> = events(source).collect().await;

@@ -305,11 +305,7 @@ fn drain(mut events: EventItems) {
     }));
 }
 
-fn framed(
-    framing: Framing,
-    source: BoxStream<'static, Result<Bytes, LlmError>>,
-    origin: &Arc<Origin>,
-) -> EventItems {
+fn framed(framing: Framing, source: BoxStream<'static, Result<Bytes, LlmError>>, origin: &Arc<Origin>) -> EventItems {
     let origin = Arc::clone(origin);
     match framing {
         Framing::Sse => Events::new(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed(),

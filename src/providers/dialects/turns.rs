@@ -206,7 +206,10 @@ impl<'a, 'r> Builder<'a, 'r> {
         let inside = open.is_some() && self.rules.images_in_results && !error;
         let mut blocks: Vec<Block<'a>> = images.iter().map(|image| self.image(image)).collect();
         let pictures = |blocks: &[Block<'a>]| -> Vec<Picture<'a>> {
-            blocks.iter().filter_map(|block| if let Block::Picture(picture) = block { Some(*picture) } else { None }).collect()
+            blocks
+                .iter()
+                .filter_map(|block| if let Block::Picture(picture) = block { Some(*picture) } else { None })
+                .collect()
         };
         let shown = if inside { pictures(&blocks) } else { Vec::new() };
         if inside {
@@ -276,7 +279,8 @@ impl<'a, 'r> Builder<'a, 'r> {
     }
 
     fn opaque(&self, replay: &'a Replay) -> Option<Block<'a>> {
-        let block = replay.data.get("block").filter(|block| block.is_object() && replay.dialect == self.rules.dialect)?;
+        let block =
+            replay.data.get("block").filter(|block| block.is_object() && replay.dialect == self.rules.dialect)?;
         let from = thought_by(replay)?;
         let model = self.rules.model;
         let ours = if is_thinking_block(block) {
@@ -332,7 +336,9 @@ impl<'a> OpenCall<'a> {
 /// the call first. Everything else stands alone.
 fn paired_opaque(message: &Message, unfinished: bool) -> Vec<bool> {
     let text = |part: &Part, key: &str| match part {
-        Part::Opaque(replay) => replay.data.pointer(&format!("/block/{key}")).and_then(Value::as_str).map(str::to_owned),
+        Part::Opaque(replay) => {
+            replay.data.pointer(&format!("/block/{key}")).and_then(Value::as_str).map(str::to_owned)
+        }
         _ => None,
     };
     let mut stands = vec![true; message.parts.len()];
@@ -374,4 +380,4 @@ fn plain(text: &str, max_chars: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

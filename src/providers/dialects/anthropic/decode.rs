@@ -36,10 +36,20 @@ pub struct AnthropicDecoder {
 #[derive(Debug)]
 enum Open {
     Text,
-    Thinking { shown: bool, signature: String },
+    Thinking {
+        shown: bool,
+        signature: String,
+    },
     /// `input` is what came with the start, which counts when nothing follows.
-    Call { index: usize, input: Map<String, Value>, streamed: bool },
-    ServerCall { block: Value, input: String },
+    Call {
+        index: usize,
+        input: Map<String, Value>,
+        streamed: bool,
+    },
+    ServerCall {
+        block: Value,
+        input: String,
+    },
     /// Sent back as it came.
     Opaque(Value),
     Other,
@@ -204,7 +214,8 @@ impl AnthropicDecoder {
     /// The counts of the start and of the end; a count that is missing or zero changes nothing.
     fn usage(&mut self, usage: Option<&Value>, out: &mut Vec<Delta>) {
         let Some(usage) = usage else { return };
-        let count = |key: &str, before: u64| usage.get(key).and_then(Value::as_u64).filter(|n| *n > 0).unwrap_or(before);
+        let count =
+            |key: &str, before: u64| usage.get(key).and_then(Value::as_u64).filter(|n| *n > 0).unwrap_or(before);
         let now = Usage {
             input: count("input_tokens", self.usage.input),
             output: count("output_tokens", self.usage.output),

@@ -181,7 +181,9 @@ mod tests {
         assert_eq!(region_of("bedrock-runtime.us-east-1.amazonaws.com"), Some("us-east-1"));
         assert_eq!(region_of("bedrock-runtime-fips.us-gov-west-1.amazonaws.com"), Some("us-gov-west-1"));
         assert_eq!(region_of("vpce-1.bedrock-runtime.eu-west-3.vpce.amazonaws.com"), Some("eu-west-3"));
-        for host in ["127.0.0.1", "bedrock-runtime.us-east-1.example.org", "amazonaws.com", "bedrock-runtime.amazonaws.com"] {
+        for host in
+            ["127.0.0.1", "bedrock-runtime.us-east-1.example.org", "amazonaws.com", "bedrock-runtime.amazonaws.com"]
+        {
             assert_eq!(region_of(host), None, "{host}");
         }
         assert_eq!(default_url("eu-west-1").as_deref(), Some("https://bedrock-runtime.eu-west-1.amazonaws.com"));

@@ -210,7 +210,11 @@ impl Decoder for BedrockDecoder {
         let content = answer.pointer("/output/message/content").and_then(Value::as_array);
         let Some(content) = content else {
             let has_words = answer.get("message").or_else(|| answer.get("Message")).is_some();
-            return Err(if has_words { Fault::Reported(answer) } else { Fault::Protocol("no message in it".to_owned()) });
+            return Err(if has_words {
+                Fault::Reported(answer)
+            } else {
+                Fault::Protocol("no message in it".to_owned())
+            });
         };
         for block in content {
             self.block(block, out);

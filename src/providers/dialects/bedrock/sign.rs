@@ -25,7 +25,8 @@ pub(super) fn headers(
         None => url.host_str().unwrap_or_default().to_owned(),
     };
     let date = date(now);
-    let mut signed = vec![("content-type", "application/json".to_owned()), ("host", host), ("x-amz-date", date.clone())];
+    let mut signed =
+        vec![("content-type", "application/json".to_owned()), ("host", host), ("x-amz-date", date.clone())];
     if let Some(token) = &credentials.session_token {
         signed.push(("x-amz-security-token", token.expose().trim().to_owned()));
     }
