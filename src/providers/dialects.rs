@@ -11,6 +11,8 @@ mod event_stream;
 pub mod exchange;
 pub mod openai_chat;
 mod payload;
+#[cfg(test)]
+mod testing;
 mod turns;
 mod watchdog;
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::mock_llm::{HANG_GUARD, MockLlm, Script};
 use crate::base::ModelId;
 use crate::config::{CacheRetention, ModelConfig, ProviderConfig, Secret};
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError, Message, Part, Provider, Request, Role, StopReason, Usage};
 use crate::providers::dialects::Timeouts;
 use crate::providers::dialects::anthropic::Anthropic;
+use crate::providers::dialects::testing::mock_llm::{HANG_GUARD, MockLlm, Script};
 
 const KEY: &str = "sk-ant-very-secret";
 

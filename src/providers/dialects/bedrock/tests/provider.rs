@@ -6,13 +6,13 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::decoding::{exception, frame};
-use super::mock_llm::{HANG_GUARD, MockLlm, Script};
 use crate::base::ModelId;
 use crate::config::{ModelConfig, ProviderConfig, Secret};
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError, Message, Part, Provider, Request, Role, StopReason};
 use crate::providers::dialects::Timeouts;
 use crate::providers::dialects::bedrock::{AwsAccess, AwsCredentials, Bedrock};
+use crate::providers::dialects::testing::mock_llm::{HANG_GUARD, MockLlm, Script};
 
 const KEY: &str = "bedrock-api-key-secret";
 const MODEL: &str = "us.anthropic.claude-x-v1:0";
