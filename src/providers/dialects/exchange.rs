@@ -12,7 +12,8 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
 
 use super::watchdog::unless_silent;
 use super::{Decoder, Progress, Timeouts, lines};
@@ -46,26 +47,6 @@ pub enum Framing {
     Sse,
     /// One JSON text per line.
     Lines,
-}
-
-pub(super) type EventStream = BoxStream<'static, Result<Event, SseError>>;
-
-impl Framing {
-    pub(super) fn events(self, source: BoxStream<'static, Result<Bytes, LlmError>>) -> EventStream {
-        match self {
-            Self::Sse => Events::new(source).boxed(),
-            Self::Lines => lines::events(source),
-        }
-    }
-
-    /// Whether a body of this content type is an answer in one piece although a stream was asked
-    /// for. Lines are JSON themselves, and proxies label them so.
-    fn is_whole(self, content_type: &str) -> bool {
-        match self {
-            Self::Sse => content_type.starts_with("application/json"),
-            Self::Lines => false,
-        }
-    }
 }
 
 /// The answer to `call`, decoded.
@@ -122,12 +103,7 @@ pub async fn post(
     fetch(request.headers(headers).body(body), origin, patience, max).await
 }
 
-async fn fetch(
-    request: reqwest::RequestBuilder,
-    origin: &Origin,
-    patience: Duration,
-    max: usize,
-) -> Result<Bytes, LlmError> {
+async fn fetch(request: RequestBuilder, origin: &Origin, patience: Duration, max: usize) -> Result<Bytes, LlmError> {
     let work = async {
         let response = request.send().await.map_err(|error| origin.network(&error))?;
         let response = check_status(response, origin, patience).await?;
@@ -163,21 +139,6 @@ pub fn headers(
     Ok(headers)
 }
 
-/// Adds the key under a vendor's own header, unless the user set that header.
-pub fn add_key_header(
-    headers: &mut HeaderMap,
-    name: &'static str,
-    key: Option<&Secret>,
-    origin: &Origin,
-) -> Result<(), LlmError> {
-    if let Some(key) = key.map(|key| key.expose().trim()).filter(|key| !key.is_empty())
-        && !headers.contains_key(name)
-    {
-        headers.insert(name, header_value("authorization", key, origin)?);
-    }
-    Ok(())
-}
-
 /// Whether the value of a user's header must not be shown. Others are left readable in errors:
 /// hiding every word that also happens to be a header's value would garble them.
 pub fn is_secret_header(name: &str) -> bool {
@@ -194,10 +155,13 @@ struct Answer<D> {
     limit: usize,
 }
 
+/// The events of a body, whatever their framing.
+pub(super) type EventItems = BoxStream<'static, Result<Event, LlmError>>;
+
 enum Phase {
     Sending(Box<Call>),
     Streaming {
-        events: EventStream,
+        events: EventItems,
         origin: Arc<Origin>,
     },
     /// The answer comes in one piece.
@@ -227,11 +191,11 @@ impl<D: Decoder> Answer<D> {
             }
             Phase::Streaming { mut events, origin } => match events.next().await {
                 Some(Ok(event)) => self.take_event(&event, events, origin),
-                Some(Err(error)) => {
-                    let error = sse_error(error, &origin);
-                    self.finish(&origin, Some(error));
+                Some(Err(error)) => self.finish(&origin, Some(error)),
+                None => {
+                    tracing::debug!("the answer's body ended");
+                    self.finish(&origin, None);
                 }
-                None => self.finish(&origin, None),
             },
             Phase::Over => {}
         }
@@ -251,16 +215,18 @@ impl<D: Decoder> Answer<D> {
             return Err(origin.protocol("a web page instead of a model's answer"));
         }
         self.ready.push_back(Ok(Delta::Started));
-        if streamed && !framing.is_whole(&kind) {
+        // Lines are JSON themselves, and proxies label them so.
+        let is_whole = kind.starts_with("application/json") && framing != Framing::Lines;
+        if streamed && !is_whole {
             let source = chunks(response, timeouts.stream_idle, Arc::clone(&origin));
-            self.phase = Phase::Streaming { events: framing.events(source), origin };
+            self.phase = Phase::Streaming { events: framed(framing, source, &origin), origin };
             return Ok(());
         }
         self.phase = Phase::Whole { response: Box::new(response), origin, patience };
         Ok(())
     }
 
-    fn take_event(&mut self, event: &Event, events: EventStream, origin: Arc<Origin>) {
+    fn take_event(&mut self, event: &Event, events: EventItems, origin: Arc<Origin>) {
         let mut deltas = Vec::new();
         let progress = self.decoder.event(event, &mut deltas);
         if !self.emit(deltas, &origin) {
@@ -294,6 +260,7 @@ impl<D: Decoder> Answer<D> {
         for delta in deltas {
             self.bytes += match &delta {
                 Delta::Text(text) | Delta::Reasoning(text) | Delta::ToolCallArguments { text, .. } => text.len(),
+                Delta::Opaque(replay) => weight(&replay.data),
                 Delta::Image(image) => image.base64.len(),
                 _ => 0,
             };
@@ -332,9 +299,19 @@ impl<D: Decoder> Answer<D> {
     }
 }
 
+/// About how much memory a value takes.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(entries) => entries.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        _ => 8,
+    }
+}
+
 /// Reads the few bytes that end the body, off the path of the answer, so that the connection can
 /// be used again. Bounded, because a server may keep it open for no reason.
-fn drain(mut events: EventStream) {
+fn drain(mut events: EventItems) {
     const PATIENCE: Duration = Duration::from_secs(1);
     const MAX_EVENTS: usize = 16;
     tokio::spawn(tokio::time::timeout(PATIENCE, async move {
@@ -344,6 +321,20 @@ fn drain(mut events: EventStream) {
             }
         }
     }));
+}
+
+pub(super) fn framed(
+    framing: Framing,
+    source: BoxStream<'static, Result<Bytes, LlmError>>,
+    origin: &Arc<Origin>,
+) -> EventItems {
+    let origin = Arc::clone(origin);
+    match framing {
+        Framing::Sse => Events::new(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed(),
+        Framing::Lines => {
+            lines::events(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed()
+        }
+    }
 }
 
 fn chunks(response: Response, idle: Duration, origin: Arc<Origin>) -> BoxStream<'static, Result<Bytes, LlmError>> {
@@ -407,7 +398,7 @@ fn content_type(response: &Response) -> String {
 fn header_value(name: &str, value: &str, origin: &Origin) -> Result<HeaderValue, LlmError> {
     let mut parsed = HeaderValue::from_str(value.trim()).map_err(|_| {
         let (class, what) = match name {
-            "authorization" => (ErrorClass::Auth, "The API key".to_owned()),
+            "authorization" | "x-api-key" => (ErrorClass::Auth, "The API key".to_owned()),
             name => (ErrorClass::BadRequest, format!("The header {name}")),
         };
         origin.build(class, format!("{what} contains characters that cannot be sent. Check the provider's settings."))

@@ -1,6 +1,7 @@
 //! What the tests of all dialects share: answers fed in every possible cut, histories of every
 //! kind, and a provider's way to the mock server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::exchange::Framing;
+use super::exchange::{Framing, framed};
 use super::{Decoder, Progress, Timeouts};
 use crate::base::ModelId;
 use crate::config::{ProviderConfig, Secret};
@@ -16,7 +17,7 @@ use crate::http;
 use crate::llm::{
     Delta, DeltaStream, Image, LlmError, Message, Part, Replay, Request, Role, StopReason, ToolSpec, Usage,
 };
-use crate::providers::errors::Fault;
+use crate::providers::errors::{Fault, Origin};
 
 #[path = "../../../tests/support/mock_llm.rs"]
 pub(super) mod mock_llm;
@@ -37,7 +38,8 @@ pub(super) async fn decode_pieces(
     pieces: Vec<Bytes>,
 ) -> (Vec<Delta>, Result<(), Fault>) {
     let mut out = Vec::new();
-    let mut events = framing.events(stream::iter(pieces.into_iter().map(Ok)).boxed());
+    let origin = Arc::new(Origin::new("acme", "m", "", Vec::new()));
+    let mut events = framed(framing, stream::iter(pieces.into_iter().map(Ok)).boxed(), &origin);
     while let Some(event) = events.next().await {
         let event = event.unwrap();
         match decoder.event(&event, &mut out) {

@@ -228,7 +228,7 @@ async fn failures() {
     let nested = json!({"type": "error", "error": error});
     assert_eq!(decode(sse(&[nested])).await.1, reported);
     let flat = json!({"type": "error", "code": "rate_limit_exceeded", "message": "m"});
-    assert_eq!(decode(sse(&[flat.clone()])).await.1, Err(Fault::Reported(flat)));
+    assert_eq!(decode(sse(std::slice::from_ref(&flat))).await.1, Err(Fault::Reported(flat)));
     assert_eq!(decode(format!("data: {}\n\n", json!({"error": error}))).await.1, reported);
     let nameless = json!({"type": "response.failed", "response": {"status": "failed", "error": null}});
     assert!(matches!(decode(sse(&[nameless])).await.1, Err(Fault::Reported(_))));
