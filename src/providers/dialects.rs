@@ -7,9 +7,15 @@
 pub mod anthropic;
 pub mod bedrock;
 mod claude;
+mod endpoint;
 mod event_stream;
 pub mod exchange;
+pub mod gemini;
+mod history;
+mod lines;
+pub mod ollama;
 pub mod openai_chat;
+pub mod openai_responses;
 mod payload;
 #[cfg(test)]
 mod testing;
@@ -18,8 +24,11 @@ mod watchdog;
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::errors::Fault;
 use super::sse::Event;
+use crate::base::text;
 use crate::llm::Delta;
 
 /// Turns one answer into deltas. Pure: no clock, no socket.
@@ -58,9 +67,32 @@ impl Timeouts {
 }
 
 /// A model as its provider lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListedModel {
     pub name: String,
     pub context_limit: Option<u64>,
     pub output_limit: Option<u64>,
+    /// `None` when the provider does not say.
+    pub capabilities: Option<Capabilities>,
+}
+
+/// What a provider says its model can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    pub tools: bool,
+    pub reasoning: bool,
+    pub vision: bool,
+}
+
+/// One event of a stream, or a whole answer, as the JSON object that it must be.
+fn parse_object(data: &[u8]) -> Result<Value, Fault> {
+    match serde_json::from_slice::<Value>(data) {
+        Ok(value) if value.is_object() => Ok(value),
+        _ => Err(not_an_object(data)),
+    }
+}
+
+fn not_an_object(data: &[u8]) -> Fault {
+    let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
+    Fault::Protocol(format!("a chunk is not a JSON object: {}", text::one_line(&start, 80)))
 }

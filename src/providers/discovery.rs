@@ -94,6 +94,9 @@ pub(super) fn catalogue(provider: &str, config: &ProviderConfig, listed: &[Liste
             info.context_limit = own.context_limit.or(real.context_limit).or(found.and_then(|m| m.context_limit));
             info.output_limit = own.output_limit.or(real.output_limit).or(found.and_then(|m| m.output_limit));
             info.cost = own.cost.or(real.cost);
+            if let Some(can) = found.and_then(|model| model.capabilities) {
+                (info.tools, info.reasoning, info.vision) = (can.tools, can.reasoning, can.vision);
+            }
             info.vision = own.image_input.or(real.image_input).unwrap_or(info.vision);
             info
         })
@@ -110,7 +113,7 @@ fn usable(models: Vec<ListedModel>) -> Vec<ListedModel> {
             let context_limit = model.context_limit.filter(|limit| *limit > 0);
             let fits = |limit: &u64| *limit > 0 && context_limit.is_none_or(|context| *limit < context);
             let output_limit = model.output_limit.filter(fits);
-            ListedModel { name: model.name, context_limit, output_limit }
+            ListedModel { context_limit, output_limit, ..model }
         })
         .take(MAX_MODELS)
         .collect();
@@ -133,7 +136,7 @@ mod tests {
     use crate::llm::Cost;
 
     fn listed(name: &str, context_limit: Option<u64>, output_limit: Option<u64>) -> ListedModel {
-        ListedModel { name: name.to_owned(), context_limit, output_limit }
+        ListedModel { name: name.to_owned(), context_limit, output_limit, ..Default::default() }
     }
 
     #[test]

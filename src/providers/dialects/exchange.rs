@@ -12,12 +12,12 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
 use super::event_stream::{self, FrameError};
 use super::watchdog::unless_silent;
-use super::{Decoder, Progress, Timeouts};
+use super::{Decoder, Progress, Timeouts, lines};
 use crate::config::Secret;
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError};
@@ -48,6 +48,8 @@ pub enum Framing {
     Sse,
     /// Amazon's binary frames.
     EventStream,
+    /// One JSON text per line.
+    Lines,
 }
 
 /// The answer to `call`, decoded.
@@ -88,8 +90,25 @@ pub async fn get(
     max: usize,
 ) -> Result<Bytes, LlmError> {
     let request = http.request(Method::GET, url).map_err(|error| unsendable(origin, &error))?;
+    fetch(request.headers(headers), origin, patience, max).await
+}
+
+/// POST a JSON `body` to `url`; the answer is as for [`get`].
+pub async fn post(
+    http: &http::Client,
+    url: &str,
+    headers: HeaderMap,
+    body: Bytes,
+    origin: &Origin,
+    (patience, max): (Duration, usize),
+) -> Result<Bytes, LlmError> {
+    let request = http.request(Method::POST, url).map_err(|error| unsendable(origin, &error))?;
+    fetch(request.headers(headers).body(body), origin, patience, max).await
+}
+
+async fn fetch(request: RequestBuilder, origin: &Origin, patience: Duration, max: usize) -> Result<Bytes, LlmError> {
     let work = async {
-        let response = request.headers(headers).send().await.map_err(|error| origin.network(&error))?;
+        let response = request.send().await.map_err(|error| origin.network(&error))?;
         let response = check_status(response, origin, patience).await?;
         read_all(response, max, origin, patience).await
     };
@@ -140,7 +159,7 @@ struct Answer<D> {
 }
 
 /// The events of a body, whatever their framing.
-type EventItems = BoxStream<'static, Result<Event, LlmError>>;
+pub(super) type EventItems = BoxStream<'static, Result<Event, LlmError>>;
 
 enum Phase {
     Sending(Box<Call>),
@@ -199,7 +218,9 @@ impl<D: Decoder> Answer<D> {
             return Err(origin.protocol("a web page instead of a model's answer"));
         }
         self.ready.push_back(Ok(Delta::Started));
-        if streamed && !kind.starts_with("application/json") {
+        // Lines are JSON themselves, and proxies label them so.
+        let is_whole = kind.starts_with("application/json") && framing != Framing::Lines;
+        if streamed && !is_whole {
             let source = chunks(response, timeouts.stream_idle, Arc::clone(&origin));
             self.phase = Phase::Streaming { events: framed(framing, source, &origin), origin };
             return Ok(());
@@ -305,10 +326,17 @@ fn drain(mut events: EventItems) {
     }));
 }
 
-fn framed(framing: Framing, source: BoxStream<'static, Result<Bytes, LlmError>>, origin: &Arc<Origin>) -> EventItems {
+pub(super) fn framed(
+    framing: Framing,
+    source: BoxStream<'static, Result<Bytes, LlmError>>,
+    origin: &Arc<Origin>,
+) -> EventItems {
     let origin = Arc::clone(origin);
     match framing {
         Framing::Sse => Events::new(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed(),
+        Framing::Lines => {
+            lines::events(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed()
+        }
         Framing::EventStream => {
             event_stream::events(source).map(move |item| item.map_err(|error| frame_error(error, &origin))).boxed()
         }

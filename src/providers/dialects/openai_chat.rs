@@ -17,6 +17,8 @@ use bytes::Bytes;
 use serde_json::Value;
 
 pub use decode::ChatDecoder;
+/// The other OpenAI dialect lists models in the same shape.
+pub(super) use models::parse as parse_models;
 
 use super::exchange::{self, Call, Framing};
 use super::{ListedModel, Timeouts};

@@ -73,7 +73,8 @@ impl Network {
     }
 
     fn lists(&self, url: &str, names: &[&str]) {
-        let model = |name: &&str| ListedModel { name: (*name).into(), context_limit: Some(1_000), output_limit: None };
+        let model =
+            |name: &&str| ListedModel { name: (*name).into(), context_limit: Some(1_000), ..ListedModel::default() };
         self.says(url, Reply::Models(names.iter().map(model).collect()));
     }
 

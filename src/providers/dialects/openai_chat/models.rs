@@ -12,7 +12,7 @@ pub(super) fn path(completion_path: Option<&str>) -> String {
 }
 
 /// `None` when the body is no list of models.
-pub(super) fn parse(body: &[u8]) -> Option<Vec<ListedModel>> {
+pub(in crate::providers::dialects) fn parse(body: &[u8]) -> Option<Vec<ListedModel>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let list = body.get("data").unwrap_or(&body).as_array()?;
     Some(list.iter().filter_map(model).collect())
@@ -33,7 +33,12 @@ fn model(entry: &Value) -> Option<ListedModel> {
     let first = |places: &[&str]| {
         places.iter().find_map(|place| entry.pointer(place).and_then(Value::as_u64).filter(|limit| *limit > 0))
     };
-    Some(ListedModel { name: name.to_owned(), context_limit: first(&context), output_limit: first(&output) })
+    Some(ListedModel {
+        name: name.to_owned(),
+        context_limit: first(&context),
+        output_limit: first(&output),
+        ..ListedModel::default()
+    })
 }
 
 #[cfg(test)]
