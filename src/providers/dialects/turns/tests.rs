@@ -285,6 +285,11 @@ fn a_providers_own_call_stands_only_with_its_result() {
         user(vec![text("2")]),
     ]);
     assert_eq!(found[1], "Assistant: opaque server_tool_use, opaque web_search_tool_result, \"a\"");
+    let elsewhere = json!({"model": "else/where", "block": {"type": "web_search_tool_result", "tool_use_id": "s1"}});
+    let foreign = Part::Opaque(Replay { dialect: "anthropic".to_owned(), data: elsewhere });
+    let found =
+        outline(&[user(vec![text("1")]), assistant(vec![begin("s1"), foreign, text("a")]), user(vec![text("2")])]);
+    assert_eq!(found[1], "Assistant: \"a\"", "a result that must not be sent answers nothing");
     let messages = [user(vec![text("1")]), assistant(vec![text("a "), begin("s2")])];
     let model = model();
     let unfinished = Rules { may_end_with_assistant: true, ..rules(&model) };
