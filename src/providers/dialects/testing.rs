@@ -198,6 +198,18 @@ pub(super) async fn all(mut stream: DeltaStream) -> (Vec<Delta>, Option<LlmError
     }
 }
 
+/// How many pictures the given side put into a history; results are the user's.
+pub(super) fn pictures(messages: &[Message], role: Role) -> usize {
+    let parts = messages.iter().filter(|message| message.role == role).flat_map(|message| &message.parts);
+    parts
+        .map(|part| match part {
+            Part::Image(_) => 1,
+            Part::ToolResult { images, .. } if role == Role::User => images.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
 /// Any history that a chat may have come to, mostly broken ones.
 pub(super) fn any_history() -> impl Strategy<Value = Vec<Message>> {
     let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
