@@ -7,7 +7,9 @@ use crate::config::ModelConfig;
 use crate::llm::{Part, Request, Role};
 use crate::providers::dialects::Capabilities;
 use crate::providers::dialects::ollama::body::build;
-use crate::providers::dialects::testing::{any_history, conversation, image, pictures, request, said, tool, user};
+use crate::providers::dialects::testing::{
+    any_history, assistant, called, conversation, image, pictures, request, result, said, tool, user,
+};
 
 const ALL: Capabilities = Capabilities { tools: true, reasoning: true, vision: true };
 
@@ -118,6 +120,16 @@ fn a_conversation_with_everything_in_it() {
     ]);
     assert_eq!(found, expected);
     check(&found).unwrap();
+}
+
+#[test]
+fn pictures_of_the_last_results_are_sent() {
+    let messages = vec![
+        assistant(vec![called("a", "{}", None)]),
+        user(vec![result("a", "r", vec![image("REVG"), image("QUJD")])]),
+    ];
+    let found = body(&request("m", messages), None)["messages"].clone();
+    assert_eq!(found[2]["images"], json!(["REVG", "QUJD"]));
 }
 
 proptest! {
