@@ -166,6 +166,7 @@ fn is_chat_name(name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::llm::Cost;
+    use crate::providers::dialects::Capabilities;
 
     fn listed(name: &str, context_limit: Option<u64>, output_limit: Option<u64>) -> ListedModel {
         ListedModel { name: name.to_owned(), context_limit, output_limit, ..Default::default() }
@@ -193,6 +194,14 @@ mod tests {
     fn limits_that_make_no_sense_are_unknown() {
         let got = usable(vec![listed("a", Some(0), Some(0)), listed("b", Some(100), Some(100))]);
         assert_eq!(got, [listed("a", None, None), listed("b", Some(100), None)]);
+    }
+
+    #[test]
+    fn what_a_model_can_is_taken_from_its_provider() {
+        let can = Capabilities { tools: false, reasoning: false, vision: true };
+        let found = usable(vec![ListedModel { capabilities: Some(can), ..listed("a", None, None) }]);
+        let got = catalogue("p", &ProviderConfig::default(), &found, &|_, _| ModelFacts::default());
+        assert_eq!((got[0].tools, got[0].reasoning, got[0].vision), (false, false, true));
     }
 
     #[test]

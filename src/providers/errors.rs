@@ -175,6 +175,7 @@ fn classify(status: u16, text: &str) -> ErrorClass {
         413 => ErrorClass::ContextOverflow,
         429 if is_out_of_credit(text) => ErrorClass::Auth,
         429 => ErrorClass::RateLimited,
+        400 if is_bad_key(text) => ErrorClass::Auth,
         400 | 422 | 500 if is_context_overflow(text) => ErrorClass::ContextOverflow,
         408 => ErrorClass::Overloaded,
         400..=499 => ErrorClass::BadRequest,
@@ -234,6 +235,11 @@ fn is_rate_limit(text: &str) -> bool {
     ["rate limit", "rate_limit", "ratelimit", "too many requests", "resource_exhausted"]
         .iter()
         .any(|p| text.contains(p))
+}
+
+/// Google says it with a status that means anything.
+fn is_bad_key(text: &str) -> bool {
+    ["api_key_invalid", "api key not valid", "api key expired"].iter().any(|pattern| text.contains(pattern))
 }
 
 /// Waiting does not help here, so it must not count as a rate limit.

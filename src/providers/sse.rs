@@ -33,8 +33,6 @@ pub struct Event {
 pub enum SseError {
     TooLarge,
     NotUtf8,
-    /// A frame of another framing that cannot be read.
-    Malformed(&'static str),
     /// The bytes could not be read.
     Source(LlmError),
 }

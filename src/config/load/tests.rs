@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::config::{ChatConfig, ModelConfig, ProviderConfig, RetryConfig, Secret};
+use crate::config::{CacheRetention, ChatConfig, ModelConfig, ProviderConfig, RetryConfig, Secret};
 use crate::llm::Cost;
 
 struct Setup {
@@ -112,6 +112,7 @@ fn every_key_is_read() {
         .global(
             r#"{"providers": {"my_LLM": {"api": "openai-responses", "url": "http://h/v1", "key": "k",
             "completionUrlRelativePath": "", "thinkTagStart": "<t>", "thinkTagEnd": "</t>", "fetchModels": false,
+            "cacheRetention": "long",
             "retry": {"maxRetries": 0, "baseDelayMs": 250, "backoffMultiplier": 1.5, "maxDelayMs": 1e3,
                 "maxAutoContinues": 1},
             "models": {"gpt-4.1": {"modelName": "real", "extraHeaders": {"h": "v"}, "imageInput": true,
@@ -141,6 +142,7 @@ fn every_key_is_read() {
         think_tag_end: Some("</t>".to_owned()),
         extra_headers: BTreeMap::new(),
         fetch_models: false,
+        cache_retention: CacheRetention::Long,
         retry: RetryConfig {
             max_retries: 0,
             base_delay: Duration::from_millis(250),
@@ -413,4 +415,18 @@ proptest::proptest! {
             let _ = Setup::new().eca_config(&text).load();
         }
     }
+}
+
+#[test]
+fn the_life_of_a_cache_is_short_long_or_a_problem() {
+    let read = |value: &str| {
+        let text = format!(r#"{{"providers": {{"p": {{"cacheRetention": {value}}}}}}}"#);
+        let loaded = Setup::new().global(&text).load();
+        (loaded.config.providers["p"].cache_retention, loaded.problems.len())
+    };
+    assert_eq!(read("\"long\""), (CacheRetention::Long, 0));
+    assert_eq!(read("\" short \""), (CacheRetention::Short, 0));
+    assert_eq!(read("null"), (CacheRetention::Short, 0));
+    assert_eq!(read("\"forever\""), (CacheRetention::Short, 1));
+    assert_eq!(read("1"), (CacheRetention::Short, 1));
 }

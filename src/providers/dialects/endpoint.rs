@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use reqwest::header::{HeaderMap, HeaderValue};
+
 use super::{Capabilities, ListedModel, Timeouts, exchange};
 use crate::config::{ModelConfig, ProviderConfig, Secret};
 use crate::http;
@@ -57,6 +59,19 @@ impl Endpoint {
         let mut secrets: Vec<Secret> = secret.map(|(_, value)| Secret::new(value)).collect();
         secrets.extend(self.key.clone());
         Origin::new(&self.id, model, url, secrets)
+    }
+
+    /// Adds the key under a vendor's own header, unless the user set that header.
+    pub(super) fn add_key(&self, headers: &mut HeaderMap, name: &'static str, origin: &Origin) -> Result<(), LlmError> {
+        let key = self.key.as_ref().map(|key| key.expose().trim()).filter(|key| !key.is_empty());
+        let Some(key) = key.filter(|_| !headers.contains_key(name)) else { return Ok(()) };
+        let mut value = HeaderValue::from_str(key).map_err(|_| {
+            let text = "The API key contains characters that cannot be sent. Check the provider's settings.";
+            origin.build(ErrorClass::Auth, text.to_owned())
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok(())
     }
 
     /// Keeps what a list said, for the requests that follow.

@@ -9,22 +9,13 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 
 use crate::llm::LlmError;
-use crate::providers::sse::{Event, MAX_EVENT_BYTES, SseError};
+use crate::providers::sse::{Event, MAX_EVENT_BYTES};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FrameError {
     Malformed(&'static str),
     /// The bytes could not be read.
     Source(LlmError),
-}
-
-impl From<FrameError> for SseError {
-    fn from(error: FrameError) -> Self {
-        match error {
-            FrameError::Malformed(what) => Self::Malformed(what),
-            FrameError::Source(error) => Self::Source(error),
-        }
-    }
 }
 
 /// The events of a body. One that ends inside a frame just ends: the decoder above knows whether

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 
+use super::event_stream::{self, FrameError};
 use super::watchdog::unless_silent;
-use super::{Decoder, Progress, Timeouts, event_stream, lines};
+use super::{Decoder, Progress, Timeouts, lines};
 use crate::config::Secret;
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError};
@@ -45,31 +46,10 @@ pub struct Call {
 pub enum Framing {
     /// Server-sent events.
     Sse,
-    /// One JSON text per line.
-    Lines,
     /// Amazon's binary frames.
     EventStream,
-}
-
-pub(super) type EventStream = BoxStream<'static, Result<Event, SseError>>;
-
-impl Framing {
-    pub(super) fn events(self, source: BoxStream<'static, Result<Bytes, LlmError>>) -> EventStream {
-        match self {
-            Self::Sse => Events::new(source).boxed(),
-            Self::Lines => lines::events(source),
-            Self::EventStream => event_stream::events(source).map(|item| item.map_err(SseError::from)).boxed(),
-        }
-    }
-
-    /// Whether a body of this content type is an answer in one piece although a stream was asked
-    /// for. Lines are JSON themselves, and proxies label them so.
-    fn is_whole(self, content_type: &str) -> bool {
-        match self {
-            Self::Sse | Self::EventStream => content_type.starts_with("application/json"),
-            Self::Lines => false,
-        }
-    }
+    /// One JSON text per line.
+    Lines,
 }
 
 /// The answer to `call`, decoded.
@@ -126,12 +106,7 @@ pub async fn post(
     fetch(request.headers(headers).body(body), origin, patience, max).await
 }
 
-async fn fetch(
-    request: reqwest::RequestBuilder,
-    origin: &Origin,
-    patience: Duration,
-    max: usize,
-) -> Result<Bytes, LlmError> {
+async fn fetch(request: RequestBuilder, origin: &Origin, patience: Duration, max: usize) -> Result<Bytes, LlmError> {
     let work = async {
         let response = request.send().await.map_err(|error| origin.network(&error))?;
         let response = check_status(response, origin, patience).await?;
@@ -167,21 +142,6 @@ pub fn headers(
     Ok(headers)
 }
 
-/// Adds the key under a vendor's own header, unless the user set that header.
-pub fn add_key_header(
-    headers: &mut HeaderMap,
-    name: &'static str,
-    key: Option<&Secret>,
-    origin: &Origin,
-) -> Result<(), LlmError> {
-    if let Some(key) = key.map(|key| key.expose().trim()).filter(|key| !key.is_empty())
-        && !headers.contains_key(name)
-    {
-        headers.insert(name, header_value("authorization", key, origin)?);
-    }
-    Ok(())
-}
-
 /// Whether the value of a user's header must not be shown. Others are left readable in errors:
 /// hiding every word that also happens to be a header's value would garble them.
 pub fn is_secret_header(name: &str) -> bool {
@@ -198,10 +158,13 @@ struct Answer<D> {
     limit: usize,
 }
 
+/// The events of a body, whatever their framing.
+pub(super) type EventItems = BoxStream<'static, Result<Event, LlmError>>;
+
 enum Phase {
     Sending(Box<Call>),
     Streaming {
-        events: EventStream,
+        events: EventItems,
         origin: Arc<Origin>,
     },
     /// The answer comes in one piece.
@@ -231,11 +194,11 @@ impl<D: Decoder> Answer<D> {
             }
             Phase::Streaming { mut events, origin } => match events.next().await {
                 Some(Ok(event)) => self.take_event(&event, events, origin),
-                Some(Err(error)) => {
-                    let error = sse_error(error, &origin);
-                    self.finish(&origin, Some(error));
+                Some(Err(error)) => self.finish(&origin, Some(error)),
+                None => {
+                    tracing::debug!("the answer's body ended");
+                    self.finish(&origin, None);
                 }
-                None => self.finish(&origin, None),
             },
             Phase::Over => {}
         }
@@ -255,16 +218,18 @@ impl<D: Decoder> Answer<D> {
             return Err(origin.protocol("a web page instead of a model's answer"));
         }
         self.ready.push_back(Ok(Delta::Started));
-        if streamed && !framing.is_whole(&kind) {
+        // Lines are JSON themselves, and proxies label them so.
+        let is_whole = kind.starts_with("application/json") && framing != Framing::Lines;
+        if streamed && !is_whole {
             let source = chunks(response, timeouts.stream_idle, Arc::clone(&origin));
-            self.phase = Phase::Streaming { events: framing.events(source), origin };
+            self.phase = Phase::Streaming { events: framed(framing, source, &origin), origin };
             return Ok(());
         }
         self.phase = Phase::Whole { response: Box::new(response), origin, patience };
         Ok(())
     }
 
-    fn take_event(&mut self, event: &Event, events: EventStream, origin: Arc<Origin>) {
+    fn take_event(&mut self, event: &Event, events: EventItems, origin: Arc<Origin>) {
         let mut deltas = Vec::new();
         let progress = self.decoder.event(event, &mut deltas);
         if !self.emit(deltas, &origin) {
@@ -349,7 +314,7 @@ fn weight(value: &Value) -> usize {
 
 /// Reads the few bytes that end the body, off the path of the answer, so that the connection can
 /// be used again. Bounded, because a server may keep it open for no reason.
-fn drain(mut events: EventStream) {
+fn drain(mut events: EventItems) {
     const PATIENCE: Duration = Duration::from_secs(1);
     const MAX_EVENTS: usize = 16;
     tokio::spawn(tokio::time::timeout(PATIENCE, async move {
@@ -359,6 +324,23 @@ fn drain(mut events: EventStream) {
             }
         }
     }));
+}
+
+pub(super) fn framed(
+    framing: Framing,
+    source: BoxStream<'static, Result<Bytes, LlmError>>,
+    origin: &Arc<Origin>,
+) -> EventItems {
+    let origin = Arc::clone(origin);
+    match framing {
+        Framing::Sse => Events::new(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed(),
+        Framing::Lines => {
+            lines::events(source).map(move |item| item.map_err(|error| sse_error(error, &origin))).boxed()
+        }
+        Framing::EventStream => {
+            event_stream::events(source).map(move |item| item.map_err(|error| frame_error(error, &origin))).boxed()
+        }
+    }
 }
 
 fn chunks(response: Response, idle: Duration, origin: Arc<Origin>) -> BoxStream<'static, Result<Bytes, LlmError>> {
@@ -438,8 +420,14 @@ fn unsendable(origin: &Origin, error: &http::HttpError) -> LlmError {
 fn sse_error(error: SseError, origin: &Origin) -> LlmError {
     match error {
         SseError::TooLarge => origin.protocol("one event of the stream is larger than 16 MiB"),
-        SseError::Malformed(what) => origin.protocol(what),
         SseError::NotUtf8 => origin.protocol("the stream is not UTF-8 text"),
         SseError::Source(error) => error,
+    }
+}
+
+fn frame_error(error: FrameError, origin: &Origin) -> LlmError {
+    match error {
+        FrameError::Malformed(what) => origin.protocol(what),
+        FrameError::Source(error) => error,
     }
 }

@@ -103,7 +103,7 @@ impl Gemini {
     fn headers(&self, model: &ModelConfig, origin: &Origin) -> Result<reqwest::header::HeaderMap, LlmError> {
         let extra = [&self.endpoint.config.extra_headers, &model.extra_headers];
         let mut headers = exchange::headers(None, &extra, origin)?;
-        exchange::add_key_header(&mut headers, "x-goog-api-key", self.endpoint.key.as_ref(), origin)?;
+        self.endpoint.add_key(&mut headers, "x-goog-api-key", origin)?;
         Ok(headers)
     }
 }

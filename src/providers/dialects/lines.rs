@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn whole_and_split_at_every_byte() {
-        let table: Vec<(&[u8], Vec<Result<Event, SseError>>)> = vec![
+        let table: [(&[u8], Vec<_>); 5] = [
             (b"{\"a\":1}\n{\"b\":2}\n", vec![line("{\"a\":1}", true), line("{\"b\":2}", true)]),
             (b"\xEF\xBB\xBFa\r\n\r\n \nb", vec![line("a", true), line("b", false)]),
             ("é€😀\n".as_bytes(), vec![line("é€😀", true)]),

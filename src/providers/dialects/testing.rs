@@ -1,6 +1,7 @@
 //! What the tests of all dialects share: answers fed in every possible cut, histories of every
 //! kind, and a provider's way to the mock server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::exchange::Framing;
+use super::exchange::{Framing, framed};
 use super::{Decoder, Progress, Timeouts};
 use crate::base::ModelId;
 use crate::config::{ProviderConfig, Secret};
@@ -16,7 +17,7 @@ use crate::http;
 use crate::llm::{
     Delta, DeltaStream, Image, LlmError, Message, Part, Replay, Request, Role, StopReason, ToolSpec, Usage,
 };
-use crate::providers::errors::Fault;
+use crate::providers::errors::{Fault, Origin};
 
 #[path = "../../../tests/support/mock_llm.rs"]
 pub(super) mod mock_llm;
@@ -37,7 +38,8 @@ pub(super) async fn decode_pieces(
     pieces: Vec<Bytes>,
 ) -> (Vec<Delta>, Result<(), Fault>) {
     let mut out = Vec::new();
-    let mut events = framing.events(stream::iter(pieces.into_iter().map(Ok)).boxed());
+    let origin = Arc::new(Origin::new("acme", "m", "", Vec::new()));
+    let mut events = framed(framing, stream::iter(pieces.into_iter().map(Ok)).boxed(), &origin);
     while let Some(event) = events.next().await {
         let event = event.unwrap();
         match decoder.event(&event, &mut out) {
@@ -196,6 +198,53 @@ pub(super) async fn all(mut stream: DeltaStream) -> (Vec<Delta>, Option<LlmError
     }
 }
 
+/// An answer as the engine keeps it: texts joined, thoughts where they ended, calls last.
+pub(super) fn kept(deltas: Vec<Delta>) -> Message {
+    let (mut parts, mut calls, mut thoughts) = (Vec::new(), Vec::new(), String::new());
+    for delta in deltas {
+        match delta {
+            Delta::Text(text) => match parts.last_mut() {
+                Some(Part::Text(last)) => last.push_str(&text),
+                _ => parts.push(Part::Text(text)),
+            },
+            Delta::Reasoning(text) => thoughts.push_str(&text),
+            Delta::ReasoningEnd { replay } => {
+                parts.push(Part::Reasoning { text: std::mem::take(&mut thoughts), replay });
+            }
+            Delta::Image(image) => parts.push(Part::Image(image)),
+            Delta::Opaque(replay) => parts.push(Part::Opaque(replay)),
+            Delta::ToolCallStart { id, name, .. } => {
+                calls.push(Part::ToolCall { id, name, arguments: String::new(), replay: None });
+            }
+            Delta::ToolCallArguments { index, text } => {
+                if let Part::ToolCall { arguments, .. } = &mut calls[index] {
+                    arguments.push_str(&text);
+                }
+            }
+            Delta::ToolCallReplay { index, replay: given } => {
+                if let Part::ToolCall { replay, .. } = &mut calls[index] {
+                    *replay = Some(given);
+                }
+            }
+            _ => {}
+        }
+    }
+    parts.extend(calls);
+    assistant(parts)
+}
+
+/// How many pictures the given side put into a history; results are the user's.
+pub(super) fn pictures(messages: &[Message], role: Role) -> usize {
+    let parts = messages.iter().filter(|message| message.role == role).flat_map(|message| &message.parts);
+    parts
+        .map(|part| match part {
+            Part::Image(_) => 1,
+            Part::ToolResult { images, .. } if role == Role::User => images.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
 /// Any history that a chat may have come to, mostly broken ones.
 pub(super) fn any_history() -> impl Strategy<Value = Vec<Message>> {
     let role = prop_oneof![Just(Role::User), Just(Role::Assistant)];
@@ -205,8 +254,10 @@ pub(super) fn any_history() -> impl Strategy<Value = Vec<Message>> {
 
 fn any_part() -> impl Strategy<Value = Part> {
     let words = prop_oneof![Just(String::new()), Just(" ".to_owned()), Just("a".to_owned()), Just("é€😀".to_owned())];
+    // Mostly the same one, so that calls and results meet.
     let ids = prop_oneof![
-        4 => prop_oneof![Just(""), Just("a"), Just("b"), Just("call_1")].prop_map(str::to_owned),
+        6 => Just("a".to_owned()),
+        3 => prop_oneof![Just(""), Just("b"), Just("call_1")].prop_map(str::to_owned),
         1 => prop_oneof![Just("é/ x".to_owned()), Just("i".repeat(100))],
     ];
     let names =

@@ -165,7 +165,8 @@ impl<'a, 'r> Builder<'a, 'r> {
         if interrupted {
             self.close();
         }
-        let paired = paired_opaque(message, unfinished);
+        let own: Vec<Option<&Value>> = message.parts.iter().map(|part| self.own_block(part)).collect();
+        let stands = paired(&own, unfinished);
         for (at, part) in message.parts.iter().enumerate() {
             match part {
                 Part::Text(text) if !is_blank(text) => self.assistant.push(Block::Text(Cow::Borrowed(text))),
@@ -176,10 +177,7 @@ impl<'a, 'r> Builder<'a, 'r> {
                     }
                 }
                 Part::ToolCall { id, name, arguments, .. } => self.call(id, name, arguments),
-                Part::Opaque(replay) if !paired[at] => {
-                    tracing::debug!(dialect = replay.dialect, "half of a provider's own call is left out");
-                }
-                Part::Opaque(replay) => self.assistant.extend(self.opaque(replay)),
+                Part::Opaque(_) => self.assistant.extend(own[at].filter(|_| stands[at]).map(Block::Opaque)),
                 _ => {}
             }
         }
@@ -278,7 +276,9 @@ impl<'a, 'r> Builder<'a, 'r> {
         replay.data.get("signature").and_then(Value::as_str).filter(|signature| ours && !signature.is_empty())
     }
 
-    fn opaque(&self, replay: &'a Replay) -> Option<Block<'a>> {
+    /// The block that may go back to the provider and, if it is a thought, to the model.
+    fn own_block(&self, part: &'a Part) -> Option<&'a Value> {
+        let Part::Opaque(replay) = part else { return None };
         let block =
             replay.data.get("block").filter(|block| block.is_object() && replay.dialect == self.rules.dialect)?;
         let from = thought_by(replay)?;
@@ -288,7 +288,7 @@ impl<'a, 'r> Builder<'a, 'r> {
         } else {
             from.split('/').next() == Some(model.provider())
         };
-        ours.then_some(Block::Opaque(block))
+        ours.then_some(block)
     }
 
     fn image(&self, image: &'a Image) -> Block<'a> {
@@ -332,27 +332,21 @@ impl<'a> OpenCall<'a> {
     }
 }
 
-/// For each part, whether it may stand: a provider's own call and its result only stand together,
+/// For each block, whether it may stand: a provider's own call and its result only stand together,
 /// the call first. Everything else stands alone.
-fn paired_opaque(message: &Message, unfinished: bool) -> Vec<bool> {
-    let text = |part: &Part, key: &str| match part {
-        Part::Opaque(replay) => {
-            replay.data.pointer(&format!("/block/{key}")).and_then(Value::as_str).map(str::to_owned)
-        }
-        _ => None,
-    };
-    let mut stands = vec![true; message.parts.len()];
+fn paired(blocks: &[Option<&Value>], unfinished: bool) -> Vec<bool> {
+    let text = |block: Option<&Value>, key: &str| block?.get(key)?.as_str().map(str::to_owned);
+    let mut stands = vec![true; blocks.len()];
     let mut open: HashMap<String, usize> = HashMap::new();
-    for (at, part) in message.parts.iter().enumerate() {
-        let kind = text(part, "type").unwrap_or_default();
-        if let Some(call) = text(part, "tool_use_id") {
+    for (at, block) in blocks.iter().enumerate() {
+        if let Some(call) = text(*block, "tool_use_id") {
             match open.remove(&call) {
                 Some(begin) => stands[begin] = true,
                 None => stands[at] = false,
             }
-        } else if kind.ends_with("tool_use") {
+        } else if text(*block, "type").is_some_and(|kind| kind.ends_with("tool_use")) {
             stands[at] = unfinished;
-            if let Some(id) = text(part, "id") {
+            if let Some(id) = text(*block, "id") {
                 open.insert(id, at);
             }
         }
@@ -380,4 +374,4 @@ fn plain(text: &str, max_chars: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -20,6 +20,7 @@ fn statuses_have_classes() {
         (400, r#"{"error":{"message":"too bad","code":"context_length_exceeded"}}"#, ErrorClass::ContextOverflow),
         (400, r#"{"error":{"type":"exceed_context_size_error","message":"x"}}"#, ErrorClass::ContextOverflow),
         (400, "This model's maximum context length is 4096 tokens", ErrorClass::ContextOverflow),
+        (400, r#"{"error":{"code":400,"message":"API key not valid. Please pass one."}}"#, ErrorClass::Auth),
         (401, "", ErrorClass::Auth),
         (402, "", ErrorClass::Auth),
         (403, "", ErrorClass::Auth),

@@ -26,7 +26,7 @@ fn model(entry: &Value) -> Option<ListedModel> {
         name: name.to_owned(),
         context_limit: first(&["max_input_tokens", "context_length"]),
         output_limit: first(&["max_tokens", "max_output_tokens"]),
-        ..ListedModel::default()
+        capabilities: None,
     })
 }
 

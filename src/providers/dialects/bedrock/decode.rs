@@ -40,19 +40,19 @@ impl BedrockDecoder {
 
     fn start(&mut self, index: u64, start: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         if let Some(call) = start.get("toolUse") {
-            let open = self.start_call(call, out);
-            self.remember(index, open)?;
+            let call = self.start_call(call, out);
+            self.remember(index, Open::Call { index: call, streamed: false })?;
         }
         Ok(())
     }
 
-    fn start_call(&mut self, call: &Value, out: &mut Vec<Delta>) -> Open {
+    fn start_call(&mut self, call: &Value, out: &mut Vec<Delta>) -> usize {
         let index = self.calls;
         self.calls += 1;
         self.any_output = true;
         let (id, name) = (str_of(call, "toolUseId").to_owned(), str_of(call, "name").to_owned());
         out.push(Delta::ToolCallStart { index, id, name });
-        Open::Call { index, streamed: false }
+        index
     }
 
     fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
@@ -86,11 +86,10 @@ impl BedrockDecoder {
     fn block(&mut self, block: &Value, out: &mut Vec<Delta>) {
         self.say(str_of(block, "text"), out);
         if let Some(call) = block.get("toolUse") {
-            if let Open::Call { index, .. } = self.start_call(call, out) {
-                let input = call.get("input").filter(|input| input.is_object()).cloned();
-                let text = input.unwrap_or_else(|| json!({})).to_string();
-                out.push(Delta::ToolCallArguments { index, text });
-            }
+            let index = self.start_call(call, out);
+            let input = call.get("input").filter(|input| input.is_object()).cloned();
+            let text = input.unwrap_or_else(|| json!({})).to_string();
+            out.push(Delta::ToolCallArguments { index, text });
         }
         if let Some(reasoning) = block.get("reasoningContent") {
             let spoken = reasoning.get("reasoningText").unwrap_or(&Value::Null);

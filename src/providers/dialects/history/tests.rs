@@ -46,6 +46,13 @@ fn outcomes_follow_their_calls_in_order_and_words_wait() {
 }
 
 #[test]
+fn a_second_result_for_the_same_call_is_told_in_words() {
+    let results = user(vec![result("a", "1", vec![]), result("a", "2", vec![])]);
+    let found = shape(&[assistant(vec![called("a", "{}", None)]), results], RULES);
+    assert_eq!(found, ["call a", "a=1", "u:Result of an earlier tool call: 2"]);
+}
+
+#[test]
 fn what_is_missing_is_filled_in() {
     let interrupted = "a=(the call was interrupted and has no result)";
     let messages = [assistant(vec![called("a", "{}", None)]), user(vec![said("x")]), assistant(vec![said("y")])];

@@ -2,6 +2,4 @@
 
 mod bodies;
 mod decoding;
-#[path = "../../../../tests/support/mock_llm.rs"]
-mod mock_llm;
 mod provider;

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::config::ModelConfig;
-use crate::llm::{Part, Request};
+use crate::llm::{Part, Request, Role};
 use crate::providers::dialects::gemini::body::build;
 use crate::providers::dialects::gemini::generation;
 use crate::providers::dialects::testing::{
-    any_history, assistant, called, conversation, image, replay, request, result, said, tool, user,
+    any_history, assistant, called, conversation, image, pictures, replay, request, result, said, tool, user,
 };
 
 fn body(request: &Request) -> Value {
@@ -222,8 +222,18 @@ fn signatures_return_to_their_place() {
 
 proptest! {
     #[test]
-    fn any_history_is_accepted(messages in any_history()) {
-        let contents = body(&request("m", messages))["contents"].clone();
+    fn any_history_is_accepted(messages in any_history(), newest in any::<bool>()) {
+        let pictures = pictures(&messages, Role::User) + pictures(&messages, Role::Assistant);
+        let model_name = newest.then(|| "gemini-3-pro".to_owned());
+        let model = ModelConfig { model_name, ..ModelConfig::default() };
+        let contents = build(&request("m", messages), &model, None)["contents"].clone();
+        let calls = |content: &Value| {
+            content["parts"].as_array().unwrap().iter().find(|part| part.get("functionCall").is_some()).cloned()
+        };
+        for call in contents.as_array().unwrap().iter().filter_map(calls).filter(|_| newest) {
+            prop_assert!(call["thoughtSignature"].is_string(), "the first call of a step is signed: {}", call);
+        }
+        prop_assert_eq!(contents.to_string().matches("QUJD").count(), pictures);
         prop_assert!(check(&contents).is_ok(), "{:?}: {}", check(&contents), contents);
     }
 }

@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
+use crate::config::ModelConfig;
 use crate::llm::{Delta, Image, Replay, ServerTool, StopReason};
 use crate::providers::dialects::exchange::Framing;
 use crate::providers::dialects::gemini::GeminiDecoder;
+use crate::providers::dialects::gemini::body::build;
 use crate::providers::dialects::testing::{
-    Answer, CALLS, END, arguments, call, check_answers, decode_pieces, decode_whole, replay, text, thought, usage,
+    Answer, CALLS, END, arguments, call, check_answers, decode_pieces, decode_whole, kept, replay, request, said, text,
+    thought, usage, user,
 };
 use crate::providers::errors::Fault;
 
@@ -127,6 +130,33 @@ fn limit() -> Answer {
 #[tokio::test]
 async fn whole_split_and_truncated() {
     check_answers(Framing::Sse, decoder, answers()).await;
+}
+
+/// What Gemini said goes back part by part as it came.
+#[test]
+fn an_answer_goes_back_as_it_came() {
+    let sent = |answer: Answer| {
+        let request = request("m", vec![user(vec![said("x")]), kept(answer.2)]);
+        build(&request, &ModelConfig::default(), None)["contents"][1]["parts"].clone()
+    };
+    let expected = json!([
+        {"text": "hm", "thought": true, "thoughtSignature": "s0"},
+        {"text": "Hé"},
+        {"text": "llo", "thoughtSignature": "s1"},
+        {"text": "", "thoughtSignature": "s2"},
+    ]);
+    assert_eq!(sent(thoughts_and_text()), expected);
+    let expected = json!([
+        {"functionCall": {"name": "ls", "args": {"p": 1}, "id": "i1"}, "thoughtSignature": "s"},
+        {"functionCall": {"name": "now", "args": {}}},
+    ]);
+    assert_eq!(sent(calls()), expected);
+    let expected = json!([
+        {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "t"}, "thoughtSignature": "s"},
+        {"inlineData": {"mimeType": "image/png", "data": "QUJD"}, "thoughtSignature": "p"},
+        {"text": "x"},
+    ]);
+    assert_eq!(sent(search_and_picture()), expected);
 }
 
 async fn decode(chunks: &[Value]) -> (Vec<Delta>, Result<(), Fault>) {

@@ -4,10 +4,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::config::ModelConfig;
-use crate::llm::{Part, Request};
+use crate::llm::{Part, Request, Role};
 use crate::providers::dialects::Capabilities;
 use crate::providers::dialects::ollama::body::build;
-use crate::providers::dialects::testing::{any_history, conversation, image, request, said, tool, user};
+use crate::providers::dialects::testing::{
+    any_history, assistant, called, conversation, image, pictures, request, result, said, tool, user,
+};
 
 const ALL: Capabilities = Capabilities { tools: true, reasoning: true, vision: true };
 
@@ -120,10 +122,22 @@ fn a_conversation_with_everything_in_it() {
     check(&found).unwrap();
 }
 
+#[test]
+fn pictures_of_the_last_results_are_sent() {
+    let messages = vec![
+        assistant(vec![called("a", "{}", None)]),
+        user(vec![result("a", "r", vec![image("REVG"), image("QUJD")])]),
+    ];
+    let found = body(&request("m", messages), None)["messages"].clone();
+    assert_eq!(found[2]["images"], json!(["REVG", "QUJD"]));
+}
+
 proptest! {
     #[test]
     fn any_history_is_accepted(messages in any_history()) {
+        let pictures = pictures(&messages, Role::User);
         let messages = body(&request("m", messages), None)["messages"].clone();
+        prop_assert_eq!(messages.to_string().matches("QUJD").count(), pictures);
         prop_assert!(check(&messages).is_ok(), "{:?}: {}", check(&messages), messages);
     }
 }

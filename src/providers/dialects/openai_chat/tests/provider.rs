@@ -5,13 +5,15 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::mock_llm::{CapturedRequest, Gate, HANG_GUARD, MockLlm, Script, Step, Transfer};
 use crate::base::ModelId;
 use crate::config::{ModelConfig, ProviderConfig, Secret};
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError, Message, Part, Provider, Request, Role, StopReason, Usage};
 use crate::providers::dialects::Timeouts;
 use crate::providers::dialects::openai_chat::OpenAiChat;
+use crate::providers::dialects::testing::mock_llm::{
+    CapturedRequest, Gate, HANG_GUARD, MockLlm, Script, Step, Transfer,
+};
 
 const KEY: &str = "sk-very-secret";
 

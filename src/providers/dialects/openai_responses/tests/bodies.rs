@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::config::ModelConfig;
-use crate::llm::{Part, Request};
+use crate::llm::{Part, Request, Role};
 use crate::providers::dialects::openai_responses::body::build;
 use crate::providers::dialects::testing::{
-    any_history, assistant, called, conversation, image, replay, request, result, said, tool, user,
+    any_history, assistant, called, conversation, image, pictures, replay, request, result, said, tool, user,
 };
 
 fn object(value: Value) -> Map<String, Value> {
@@ -216,7 +216,9 @@ fn pictures_that_the_model_made_follow_as_the_users() {
 proptest! {
     #[test]
     fn any_history_is_accepted(messages in any_history()) {
+        let pictures = pictures(&messages, Role::User) + pictures(&messages, Role::Assistant);
         let input = body(&request("m", messages))["input"].clone();
+        prop_assert_eq!(input.to_string().matches("QUJD").count(), pictures);
         prop_assert!(check(&input).is_ok(), "{:?}: {}", check(&input), input);
     }
 }

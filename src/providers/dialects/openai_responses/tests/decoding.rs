@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
+use crate::config::ModelConfig;
 use crate::llm::{Delta, Image, ServerTool, StopReason};
 use crate::providers::dialects::exchange::Framing;
 use crate::providers::dialects::openai_responses::ResponsesDecoder;
+use crate::providers::dialects::openai_responses::body::build;
 use crate::providers::dialects::testing::{
-    Answer, CALLS, END, arguments, call, check_answers, decode_pieces, decode_whole, replay, text, thought, usage,
+    Answer, CALLS, END, arguments, call, check_answers, decode_pieces, decode_whole, kept, replay, request, text,
+    thought, usage,
 };
 use crate::providers::errors::Fault;
 
@@ -214,6 +217,21 @@ async fn whole_split_and_truncated() {
     check_answers(Framing::Sse, decoder, answers()).await;
 }
 
+/// What the model did goes back item by item as it came, without what only the server needs.
+#[test]
+fn an_answer_goes_back_as_it_came() {
+    let sent = |answer: Answer| {
+        let input = build(&request("m", vec![kept(answer.2)]), &ModelConfig::default())["input"].clone();
+        input.as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let calls = ["reasoning", "reasoning", "function_call", "function_call", "function_call_output"];
+    assert_eq!(sent(reasoning_and_calls())[..5], calls);
+    // The picture that the model made follows as the user's.
+    assert_eq!(sent(search_and_picture()), ["web_search_call", "message", "message"]);
+    assert_eq!(sent(only_at_the_end())[..2], ["reasoning", "message"], "readable thoughts of a local server");
+    assert_eq!(sent(local_server()), ["message"]);
+}
+
 async fn decode(body: String) -> (Vec<Delta>, Result<(), Fault>) {
     decode_pieces(Framing::Sse, decoder(), vec![body.into()]).await
 }
@@ -228,7 +246,7 @@ async fn failures() {
     let nested = json!({"type": "error", "error": error});
     assert_eq!(decode(sse(&[nested])).await.1, reported);
     let flat = json!({"type": "error", "code": "rate_limit_exceeded", "message": "m"});
-    assert_eq!(decode(sse(&[flat.clone()])).await.1, Err(Fault::Reported(flat)));
+    assert_eq!(decode(sse(std::slice::from_ref(&flat))).await.1, Err(Fault::Reported(flat)));
     assert_eq!(decode(format!("data: {}\n\n", json!({"error": error}))).await.1, reported);
     let nameless = json!({"type": "response.failed", "response": {"status": "failed", "error": null}});
     assert!(matches!(decode(sse(&[nameless])).await.1, Err(Fault::Reported(_))));
