@@ -16,14 +16,14 @@ mod title;
 mod tool_call;
 mod turn;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures_util::future::join_all;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::base::{ChatId, ModelId};
 use crate::config::ChatConfig;
@@ -80,14 +80,38 @@ impl std::fmt::Debug for Engine {
 
 /// What all chats of one engine share.
 struct Shared {
-    registry: Registry,
+    settings: RwLock<Arc<Settings>>,
+    /// How many reasons there are for prompts to wait for other settings.
+    holds: watch::Sender<usize>,
     store: Store,
-    config: ChatConfig,
     sink: Arc<dyn EventSink>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
     closing: AtomicBool,
     store_warned: AtomicBool,
+}
+
+/// What the configuration says; replaced as a whole.
+struct Settings {
+    registry: Registry,
+    chat: ChatConfig,
+}
+
+/// While it exists, prompts wait, bounded in time, before they choose their model.
+pub struct PromptHold {
+    shared: Arc<Shared>,
+}
+
+impl Drop for PromptHold {
+    fn drop(&mut self) {
+        self.shared.holds.send_modify(|holds| *holds = holds.saturating_sub(1));
+    }
+}
+
+impl std::fmt::Debug for PromptHold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptHold").finish_non_exhaustive()
+    }
 }
 
 /// What a client can choose from.
@@ -105,9 +129,9 @@ impl Engine {
         let Options { registry, store, chat, sink, pace } = options;
         Self {
             shared: Arc::new(Shared {
-                registry,
+                settings: RwLock::new(Arc::new(Settings { registry, chat })),
+                holds: watch::Sender::new(0),
                 store,
-                config: chat,
                 sink,
                 pace,
                 chats: DashMap::new(),
@@ -173,7 +197,7 @@ impl Engine {
     }
 
     pub fn catalog(&self) -> Catalog {
-        let registry = &self.shared.registry;
+        let registry = self.registry();
         Catalog {
             models: registry.models(),
             default_model: registry.default_model(),
@@ -181,13 +205,28 @@ impl Engine {
         }
     }
 
-    pub fn registry(&self) -> &Registry {
-        &self.shared.registry
+    pub fn registry(&self) -> Registry {
+        self.shared.settings().registry.clone()
+    }
+
+    /// Replaces what the configuration says. Turns that run go on with what they began with; the
+    /// client is told what there is to choose from now.
+    pub async fn reconfigure(&self, registry: Registry, chat: ChatConfig) {
+        registry.adopt(&self.registry());
+        let settings = Arc::new(Settings { registry, chat });
+        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
+    }
+
+    /// Makes prompts wait for settings that are on their way.
+    pub fn hold_prompts(&self) -> PromptHold {
+        self.shared.holds.send_modify(|holds| *holds += 1);
+        PromptHold { shared: Arc::clone(&self.shared) }
     }
 
     /// Asks the providers for their models, and says so if anything changed.
     pub async fn refresh_models(&self) {
-        if self.shared.registry.refresh().await {
+        if self.registry().refresh().await {
             emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
         }
     }
@@ -217,6 +256,10 @@ impl Engine {
 }
 
 impl Shared {
+    fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Runs `action` on the handle of `chat`, starting its actor if there is none. The table's
     /// lock is held meanwhile, so an actor that unloads cannot miss the command.
     fn with_handle<T>(

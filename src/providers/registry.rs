@@ -5,6 +5,7 @@
 //! always see one whole snapshot. The offline guide is a provider like any other: it is listed
 //! last and is the default only while nothing else exists.
 
+mod adopt;
 mod build;
 mod similar;
 
@@ -213,7 +214,7 @@ impl Registry {
 impl Wiring {
     /// What a server runs with.
     pub fn standard(config: &Config) -> Self {
-        let http = http::Client::new(http::Settings { connect_timeout: config.connect_timeout });
+        let http = http::Client::configured(config);
         let timeouts = Timeouts::new(config.stream_idle_timeout);
         Self::new(Arc::new(move |id, provider, key| {
             Arc::new(OpenAiChat::new(id, provider, key, http.clone(), timeouts)) as Arc<dyn Upstream>

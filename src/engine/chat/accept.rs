@@ -1,10 +1,11 @@
 //! Accepting a prompt: the order of what happens between a client's request and its response.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
@@ -18,6 +19,9 @@ use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError};
 /// A client that wants to know whether the provider answers waits at most so long.
 const CONNECTION_WAIT: Duration = Duration::from_secs(10);
 
+/// A configuration is complete by then, or it never will be: its commands end in this time.
+const SETTINGS_WAIT: Duration = Duration::from_secs(30);
+
 impl ChatActor {
     /// Progress, durable record, echo, response, and only then the turn.
     pub(super) async fn on_prompt(&mut self, prompt: Prompt, reply: oneshot::Sender<Accepted>) {
@@ -26,6 +30,7 @@ impl ChatActor {
         if !known && self.origin == Origin::Client {
             self.emit(ChatEvent::Opened { title: None }).await;
         }
+        self.wait_for_settings().await;
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted);
         self.announce(&prompt).await;
@@ -68,9 +73,30 @@ impl ChatActor {
         }
     }
 
+    /// A prompt that comes before the configuration is complete would choose among too few models,
+    /// or use one without its key. Whatever else the user does with this chat ends the wait: the
+    /// prompt then goes on, and is stopped or replaced right after it began, in order.
+    async fn wait_for_settings(&self) {
+        let mut holds = self.shared.holds.subscribe();
+        if *holds.borrow() == 0 {
+            return;
+        }
+        let interrupted = CancellationToken::new();
+        *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = interrupted.clone();
+        self.emit(ChatEvent::Progress("Reading the configuration".into())).await;
+        if !self.inbox.is_empty() {
+            return;
+        }
+        tokio::select! {
+            _ = holds.wait_for(|holds| *holds == 0) => {}
+            () = interrupted.cancelled() => {}
+            () = tokio::time::sleep(SETTINGS_WAIT) => tracing::warn!("the configuration is still not complete"),
+        }
+    }
+
     /// The model that is asked for, else the one this chat has, else the default.
     fn choose_model(&self, wanted: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
-        let registry = &self.shared.registry;
+        let registry = &self.shared.settings().registry;
         let with_provider = |model: ModelId| registry.provider(model.provider()).map(|provider| (model, provider));
         if wanted.trim().is_empty()
             && let Some(kept) = self.model.clone().and_then(with_provider)
