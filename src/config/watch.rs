@@ -132,7 +132,11 @@ mod kernel {
     impl Watches {
         pub(super) fn new() -> io::Result<Self> {
             let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-            Ok(Self { queue: AsyncFd::new(queue)?, names: BTreeMap::new() })
+            // The successor is `unsafe`, for types that may change or close their descriptor. This
+            // one owns it.
+            #[allow(deprecated)]
+            let queue = AsyncFd::new(queue)?;
+            Ok(Self { queue, names: BTreeMap::new() })
         }
 
         pub(super) fn set(&mut self, files: &BTreeSet<PathBuf>) -> io::Result<()> {
