@@ -84,6 +84,8 @@ pub struct RetryConfig {
     pub base_delay: Duration,
     pub backoff_multiplier: f64,
     pub max_delay: Duration,
+    /// How often an answer that broke off is continued before the turn is given up.
+    pub max_auto_continues: u32,
 }
 
 /// One entry of a provider's `models`.
@@ -191,6 +193,7 @@ impl Default for RetryConfig {
             base_delay: Duration::from_secs(2),
             backoff_multiplier: 2.0,
             max_delay: Duration::from_secs(60),
+            max_auto_continues: 3,
         }
     }
 }

@@ -129,6 +129,7 @@ impl<'a> Decoder<'a> {
         self.count(entry, "maxRetries", &mut retry.max_retries, defaults.max_retries, 0);
         self.milliseconds(entry, "baseDelayMs", &mut retry.base_delay, defaults.base_delay);
         self.milliseconds(entry, "maxDelayMs", &mut retry.max_delay, defaults.max_delay);
+        self.count(entry, "maxAutoContinues", &mut retry.max_auto_continues, defaults.max_auto_continues, 0);
         self.value(
             entry,
             "backoffMultiplier",

@@ -56,7 +56,9 @@ impl<'a> Gathering<'a> {
 
     /// What the client sent along. Not interpolated: it is no file of the user's.
     pub(super) fn options(&mut self) -> Purity {
-        let Some(options) = self.sources.initialization_options.clone() else { return Purity::Mixed };
+        // Clients may send any JSON here; only an object can be configuration.
+        let options = self.sources.initialization_options.clone().filter(Value::is_object);
+        let Some(options) = options else { return Purity::Mixed };
         let names = ["pureConfig", "pure-config", "pure_config"];
         let is_pure = names.iter().any(|key| options.get(key) == Some(&Value::Bool(true)));
         match Document::from_value(OPTIONS_SOURCE, options) {

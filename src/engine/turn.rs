@@ -9,6 +9,7 @@ mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
@@ -23,7 +24,8 @@ use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
 use crate::base::{ModelId, ToolCallId};
 use crate::config::RetryConfig;
 use crate::llm::{
-    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Request, Role, ServerTool, StopReason, Usage,
+    Cost, Delta, ErrorClass, LlmError, Message, ModelInfo, Part, Provider, Replay, Request, Role, ServerTool,
+    StopReason, Usage,
 };
 use crate::providers::retry;
 
@@ -120,10 +122,16 @@ impl Turn {
         }
         self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
         let mut repeats = RepeatGuard::default();
+        let mut continued = 0;
         for _ in 0..self.max_steps {
             let answer = match self.ask().await {
                 Ok(answer) => answer,
                 Err(AskError::Stopped) => return Err(Stopped),
+                Err(AskError::Llm(error)) if self.can_go_on(&error, continued) => {
+                    continued += 1;
+                    self.go_on(&error, continued).await?;
+                    continue;
+                }
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
             };
             if !self.settle(answer, &mut repeats).await? {
@@ -193,11 +201,7 @@ impl Turn {
                     tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
                     let text = retry::progress_text(error.class, delay, attempt, max);
                     self.emitter.emit(ChatEvent::Progress(text)).await?;
-                    tokio::select! {
-                        biased;
-                        () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
-                        () = tokio::time::sleep(delay) => {}
-                    }
+                    self.wait(delay).await?;
                 }
                 _ => {
                     self.report_connection(Err(error.user_text.clone())).await?;
@@ -246,10 +250,7 @@ impl Turn {
     }
 
     async fn finish_answer(&mut self, stop: StopReason, usage: Option<Usage>) -> Result<Answer, AskError> {
-        let ended = self.open.lock().end_reason(None);
-        if let Some(event) = ended {
-            self.emitter.emit(event).await?;
-        }
+        self.end_reason(None).await?;
         if let Some(usage) = usage {
             self.report_usage(usage).await?;
         }
@@ -261,24 +262,15 @@ impl Turn {
     async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
         match delta {
             Delta::Reasoning(text) => self.on_reasoning(text).await,
-            Delta::ReasoningEnd { replay } => {
-                let ended = self.open.lock().end_reason(replay);
-                self.emit_all(ended).await
-            }
+            Delta::ReasoningEnd { replay } => self.end_reason(replay).await,
             Delta::Text(text) => {
-                let ended = {
-                    let mut open = self.open.lock();
-                    let ended = open.end_reason(None);
-                    open.add_text(&text);
-                    ended
-                };
-                self.emit_all(ended).await?;
+                self.end_reason(None).await?;
+                self.open.lock().add_text(&text);
                 self.emitter.emit(ChatEvent::Text(text)).await
             }
             Delta::ToolCallStart { index, id, name } => {
                 let call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
-                let ended = self.open.lock().end_reason(None);
-                self.emit_all(ended).await?;
+                self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
                 self.open.lock().calls.push(call);
@@ -335,33 +327,44 @@ impl Turn {
         self.emitter.emit(ChatEvent::ReasonText { id, text }).await
     }
 
+    /// Told first and forgotten then: a turn that is stopped in between must find it still open.
+    async fn end_reason(&self, replay: Option<Replay>) -> Result<(), Stopped> {
+        let event = self.open.lock().reason.as_ref().map(OpenReason::finished);
+        if let Some(event) = event {
+            self.emitter.emit(event).await?;
+            let _ = self.open.lock().end_reason(replay);
+        }
+        Ok(())
+    }
+
     /// A tool of the provider: it needs no approval and no result from us, but it is shown.
     async fn on_server_tool(&mut self, step: ServerTool) -> Result<(), Stopped> {
         match step {
             ServerTool::Started { id, name } => {
                 self.emitter.emit(ChatEvent::Progress(format!("Running {name}"))).await?;
-                let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
-                self.emit_all(call.started()).await?;
-                self.open.lock().server_calls.push(call);
-                Ok(())
+                self.start_server_call(id, name).await.map(|_| ())
             }
             ServerTool::Finished { id, name, input, output, error } => {
-                let known = {
-                    let mut open = self.open.lock();
-                    let at = open.server_calls.iter().position(|call| call.provider_id == id);
-                    at.map(|at| open.server_calls.remove(at))
-                };
+                let known = self.open.lock().server_calls.iter().find(|call| call.provider_id == id).cloned();
                 let call = match known {
                     Some(call) => call,
-                    None => {
-                        let call = ServerCall { id: self.server_call_id(&id), provider_id: id, name };
-                        self.emit_all(call.started()).await?;
-                        call
-                    }
+                    None => self.start_server_call(id, name).await?,
                 };
-                self.emitter.emit(call.finished(input, output, error)).await
+                self.emitter.emit(call.finished(input, output, error)).await?;
+                self.open.lock().server_calls.retain(|open| open.id != call.id);
+                Ok(())
             }
         }
+    }
+
+    async fn start_server_call(&mut self, provider_id: String, name: String) -> Result<ServerCall, Stopped> {
+        let call = ServerCall { id: self.server_call_id(&provider_id), provider_id, name };
+        let [prepare, rest @ ..] = call.started();
+        self.emitter.emit(prepare).await?;
+        // Open as soon as the client knows of it.
+        self.open.lock().server_calls.push(call.clone());
+        self.emit_all(rest).await?;
+        Ok(call)
     }
 
     fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
@@ -419,6 +422,40 @@ impl Turn {
     async fn tell_notes(&mut self) -> Result<(), Stopped> {
         let notes = std::mem::take(&mut self.notes);
         self.emit_all(notes.into_iter().map(ChatEvent::SystemText)).await
+    }
+
+    /// An answer that broke off after some text can be continued; half a tool call cannot.
+    fn can_go_on(&self, error: &LlmError, continued: u32) -> bool {
+        let open = self.open.lock();
+        error.class.is_transient()
+            && continued < self.retry.max_auto_continues
+            && open.calls.is_empty()
+            && open.parts.iter().any(|part| matches!(part, Part::Text(_)))
+    }
+
+    /// Keeps what came and asks the model to go on where it stopped. The request to do so is part
+    /// of this turn alone: the history reads as one answer.
+    async fn go_on(&mut self, error: &LlmError, continued: u32) -> Result<(), Stopped> {
+        tracing::info!(chat = %self.emitter.chat, %error, continued, "a broken answer is continued");
+        let (events, parts) = self.open.close();
+        self.emit_all(events).await?;
+        self.record(Message { role: Role::Assistant, parts }).await?;
+        let text = "The connection broke in the middle of your answer. Go on exactly where it ends, without \
+                    repeating or introducing anything.";
+        self.history.push(Message { role: Role::User, parts: vec![Part::Text(text.into())] });
+        self.emitter.emit(ChatEvent::Progress("Response interrupted, continuing...".into())).await?;
+        match retry::delay(&self.retry, continued, error.retry_after, random01()) {
+            Some(delay) => self.wait(delay).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn wait(&self, delay: Duration) -> Result<(), Stopped> {
+        tokio::select! {
+            biased;
+            () = self.emitter.stop.cancelled() => Err(Stopped),
+            () = tokio::time::sleep(delay) => Ok(()),
+        }
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.

@@ -25,9 +25,8 @@ use crate::frontends::Surroundings;
 use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 use crate::frontends::eca::Lines;
 use crate::process::signals::{Asked, Requests};
-use crate::providers::Guide;
 use crate::workspace::Workspace;
-use conversation::{Conversation, Outcome};
+use conversation::{Conversation, INTERRUPTED, Outcome};
 use editor::LineEditor;
 use input::{InputError, Question};
 use output::{Form, Output};
@@ -35,7 +34,6 @@ use screen::{Look, Stream};
 
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
-const INTERRUPTED: i32 = 130;
 
 /// A server on this machine answers within this time, or it is not there.
 const LOCAL_MODELS_WAIT: Duration = Duration::from_secs(1);
@@ -80,6 +78,7 @@ pub async fn run(args: ChatArgs, place: Place) -> i32 {
         }
     };
     let Conversation { engine, output, .. } = conversation;
+    output.let_go();
     if let Err(error) = engine.shutdown().await {
         tracing::error!(%error, "shutdown");
     }
@@ -129,6 +128,7 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
         agent,
         model: args.model,
         chat: None,
+        stopped: None,
     };
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
@@ -158,11 +158,11 @@ async fn report_problems(output: &Output, lines: Option<&Lines>, engine: &Engine
 /// Waits for the model that is wanted, as long as it is worth it. A person may choose another one
 /// later, so an interactive chat always asks for all of them.
 async fn find_models(conversation: &mut Conversation, interactive: bool, patience: Duration) -> Result<(), i32> {
-    let registry = conversation.engine.registry();
+    let catalog = conversation.engine.catalog();
     let known = match &conversation.model {
-        Some(name) => registry.resolve(name, None).is_ok(),
-        // The guide stands in while nothing else is known.
-        None => registry.default_model().provider() != Guide::ID,
+        Some(name) => conversation.engine.registry().resolve(name, None).is_ok(),
+        // The guide, which is listed last, stands in while nothing else is known.
+        None => catalog.models.last().is_none_or(|guide| guide.id != catalog.default_model),
     };
     if known && !interactive {
         return Ok(());

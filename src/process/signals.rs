@@ -36,6 +36,8 @@ pub enum Asked {
 pub struct Requests {
     #[cfg(unix)]
     streams: Vec<(tokio::signal::unix::Signal, Asked)>,
+    #[cfg(windows)]
+    interrupts: Option<tokio::signal::windows::CtrlC>,
 }
 
 impl Requests {
@@ -52,8 +54,8 @@ impl Requests {
             let hear = |(kind, asked)| Some((signal(kind).ok()?, asked));
             Self { streams: kinds.into_iter().filter_map(hear).collect() }
         }
-        #[cfg(not(unix))]
-        Self {}
+        #[cfg(windows)]
+        Self { interrupts: tokio::signal::windows::ctrl_c().ok() }
     }
 
     /// The next request; dropping the future loses none.
@@ -68,10 +70,10 @@ impl Requests {
             })
             .await
         }
-        #[cfg(not(unix))]
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => Asked::Interrupt,
-            Err(_) => std::future::pending().await,
+        #[cfg(windows)]
+        match &mut self.interrupts {
+            Some(interrupts) if interrupts.recv().await.is_some() => Asked::Interrupt,
+            _ => std::future::pending().await,
         }
     }
 }

@@ -298,7 +298,7 @@ fn read_config(text: &str) -> std::io::Result<(Config, Vec<ConfigProblem>)> {
         trusted: BTreeMap::new(),
         memory: &Memory::default(),
         dirs: Dirs { config: path.clone(), data: path.clone(), cache: path },
-        env: &|name| name.ends_with("_KEY").then(|| "a key".to_owned()),
+        env: &|name| name.ends_with("_API_KEY").then(|| "a key".to_owned()),
     });
     let environment = Environment { vars: BTreeMap::new(), config_path: file };
     let (_, more) = Registry::new(&loaded.config, environment, Wiring::standard(&loaded.config));

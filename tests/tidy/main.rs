@@ -116,7 +116,7 @@ mod each_rule_can_fail {
             ("src/config/decode.rs", "use crate::llm::Cost;", 0),
             ("src/config/decode.rs", "use crate::llm::{Cost, Message};", 1),
             ("src/config/decode.rs", "use crate::llm;", 1),
-            ("src/frontends/eca/start.rs", "use crate::providers::Registry;", 0),
+            ("src/frontends/assemble.rs", "use crate::providers::Registry;", 0),
             ("src/frontends/eca/sink.rs", "use crate::providers::Registry;", 1),
             ("src/transport/outbox.rs", "use crate::engine::Event;", 1),
             ("tests/e2e.rs", "use crate::frontends::eca;", 0),

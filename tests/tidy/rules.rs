@@ -25,8 +25,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("providers", &["base", "config", "http", "llm"]),
     ("store", &["base", "llm"]),
     ("transport", &["base"]),
-    ("http", &["base", "config"]),
     ("state", &["base", "config"]),
+    ("http", &["base", "config"]),
     ("config", &["base", "process"]),
     ("process", &["base"]),
     ("workspace", &["base"]),
@@ -38,13 +38,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 /// Names that cross a border of [`MAY_NAME`]: where, of which module, which ones, and why.
 const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/config", "llm", &["Cost"], "a price in the configuration is the price the model vocabulary computes with"),
-    ("src/frontends/eca/start.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
-    ("src/frontends/eca/start.rs", "store", &["Store"], "builds the engine's parts"),
+    ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
+    ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
     ("src/frontends/eca/handlers/providers.rs", "providers", &["KeySource", "ProviderView"], "shows providers as data"),
     ("src/frontends/eca/handlers/chat.rs", "store", &["ChatSummary", "ListQuery", "ListSort"], "lists chats as data"),
     ("src/frontends/terminal", "cli", &["ChatArgs"], "the command line is this front end's wire"),
-    ("src/frontends/terminal", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
-    ("src/frontends/terminal", "store", &["Store"], "builds the engine's parts"),
+    ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
 ];
 
 /// Crates and parts of the standard library that belong to one place.

@@ -24,6 +24,14 @@ pub(super) struct OpenReason {
     pub(super) text: String,
 }
 
+impl OpenReason {
+    /// What tells the client that it has ended.
+    pub(super) fn finished(&self) -> ChatEvent {
+        let total_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ChatEvent::ReasonFinished { id: self.id.clone(), total_ms }
+    }
+}
+
 /// Shared between a turn and its chat.
 #[derive(Debug, Clone, Default)]
 pub(in crate::engine) struct OpenState(Arc<Mutex<Open>>);
@@ -54,9 +62,9 @@ impl Open {
 
     pub(super) fn end_reason(&mut self, replay: Option<Replay>) -> Option<ChatEvent> {
         let reason = self.reason.take()?;
+        let event = reason.finished();
         self.parts.push(Part::Reasoning { text: reason.text, replay });
-        let total_ms = u64::try_from(reason.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Some(ChatEvent::ReasonFinished { id: reason.id, total_ms })
+        Some(event)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -20,7 +20,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(3);
 const SPINNER_PERIOD: Duration = Duration::from_millis(100);
 
 /// By the shell's convention for a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
+pub(super) const INTERRUPTED: i32 = 130;
 
 /// How a turn ended.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub(super) struct Conversation {
     pub(super) model: Option<String>,
     /// `None` before the first question.
     pub(super) chat: Option<ChatId>,
+    /// When Ctrl-C last stopped an answer.
+    pub(super) stopped: Option<Instant>,
 }
 
 impl Conversation {
@@ -81,31 +83,31 @@ impl Conversation {
         };
         let mut spinner = tokio::time::interval(SPINNER_PERIOD);
         spinner.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut stopped: Option<Instant> = None;
+        self.stopped = None;
         loop {
-            let deadline = stopped.map_or_else(far_away, |at| at + STOP_DEADLINE);
+            let deadline = self.stopped.map_or_else(far_away, |at| at + STOP_DEADLINE);
             tokio::select! {
                 answer = async { accepted.as_mut()?.await.ok() }, if accepted.is_some() => {
                     accepted = None;
                     let Some(answer) = answer else { return Outcome::Failed };
                     self.chat = Some(answer.chat);
                     drop(answer.hold);
-                    if stopped.is_some() {
+                    if self.stopped.is_some() {
                         self.stop();
                     }
                 }
                 report = self.output.report() => return match report {
-                    Some(Report::TurnOver { .. }) if stopped.is_some() => Outcome::Stopped,
+                    Some(Report::TurnOver { .. }) if self.stopped.is_some() => Outcome::Stopped,
                     Some(Report::TurnOver { failed: true }) => Outcome::Failed,
                     Some(Report::TurnOver { failed: false }) => Outcome::Answered,
                     Some(Report::Gone(error)) => Outcome::OutputGone(error),
-                    None => Outcome::OutputGone(io::ErrorKind::BrokenPipe.into()),
+                    None => Outcome::OutputGone(io::Error::other("the thread that writes it ended")),
                 },
-                asked = self.requests.next() => match (asked, stopped) {
-                    (Asked::End(code), _) => return Outcome::Leave(code),
-                    (Asked::Interrupt, Some(at)) if at.elapsed() < LEAVE_WITHIN => return Outcome::Leave(INTERRUPTED),
-                    (Asked::Interrupt, _) => {
-                        stopped = Some(Instant::now());
+                asked = self.requests.next() => match asked {
+                    Asked::End(code) => return Outcome::Leave(code),
+                    Asked::Interrupt if self.was_just_stopped() => return Outcome::Leave(INTERRUPTED),
+                    Asked::Interrupt => {
+                        self.stopped = Some(Instant::now());
                         self.stop();
                     }
                 },
@@ -113,6 +115,11 @@ impl Conversation {
                 _ = spinner.tick() => self.output.tick(),
             }
         }
+    }
+
+    /// Whether another Ctrl-C now is the second one. A turn often ends between the two.
+    pub(super) fn was_just_stopped(&self) -> bool {
+        self.stopped.is_some_and(|at| at.elapsed() < LEAVE_WITHIN)
     }
 
     /// Before the prompt is accepted there is no chat to stop; it is stopped then.

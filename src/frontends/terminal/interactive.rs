@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::conversation::{Conversation, Outcome};
+use super::conversation::{Conversation, INTERRUPTED, Outcome};
 use super::editor::{self, LineEditor, Typed};
 use super::input::Question;
 use crate::process::signals::Asked;
@@ -35,6 +35,7 @@ pub(super) async fn run(mut conversation: Conversation, editor: LineEditor) -> (
     let code = loop {
         let text = match read(&mut conversation, &mut editor).await {
             Ok(Typed::Text(text)) => text,
+            Ok(Typed::Nothing) if conversation.was_just_stopped() => break INTERRUPTED,
             Ok(Typed::Nothing) => continue,
             Ok(Typed::Leave) => break 0,
             Err(Left::Asked(code)) => break code,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::screen::{Look, Screen};
 use crate::engine::{ChatEvent, Event, EventSink};
@@ -55,6 +56,7 @@ pub(super) enum Form {
 pub(super) struct Output {
     sender: mpsc::Sender<Show>,
     reports: mpsc::Receiver<Report>,
+    leaving: CancellationToken,
 }
 
 impl Output {
@@ -73,12 +75,12 @@ impl Output {
                 let _ = reporter.blocking_send(Report::Gone(error));
             }
         })?;
-        Ok(Self { sender, reports })
+        Ok(Self { sender, reports, leaving: CancellationToken::new() })
     }
 
     /// Where the engine sends its events.
     pub(super) fn sink(&self) -> Arc<dyn EventSink> {
-        Arc::new(QueueSink(self.sender.clone()))
+        Arc::new(QueueSink { sender: self.sender.clone(), leaving: self.leaving.clone() })
     }
 
     /// `None` when the thread is gone and has said why.
@@ -104,6 +106,11 @@ impl Output {
         let _ = self.sender.send(Show::Prompting(now)).await;
     }
 
+    /// From now on the engine waits for nobody: what it says while it ends is not shown.
+    pub(super) fn let_go(&self) {
+        self.leaving.cancel();
+    }
+
     /// Leaves the terminal in order, if that takes no time.
     pub(super) async fn close(mut self) {
         let closing = async {
@@ -115,18 +122,27 @@ impl Output {
 }
 
 /// The terminal's policy for a slow reader: the chat waits, nothing is dropped.
-struct QueueSink(mpsc::Sender<Show>);
+struct QueueSink {
+    sender: mpsc::Sender<Show>,
+    leaving: CancellationToken,
+}
 
 impl EventSink for QueueSink {
     fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
-        match self.0.try_send(Show::Event(event)) {
+        if self.leaving.is_cancelled() {
+            return None;
+        }
+        match self.sender.try_send(Show::Event(event)) {
             // Without a screen there is nobody to wait for.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
             Err(mpsc::error::TrySendError::Full(show)) => {
-                let sender = self.0.clone();
-                // Ends also when the screen goes away.
+                let (sender, leaving) = (self.sender.clone(), self.leaving.clone());
+                // Sending ends also when the screen goes away.
                 Some(Box::pin(async move {
-                    let _ = sender.send(show).await;
+                    tokio::select! {
+                        _ = sender.send(show) => {}
+                        () = leaving.cancelled() => {}
+                    }
                 }))
             }
         }
@@ -273,7 +289,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_waits_for_a_screen_that_is_gone() {
         let (sender, shows) = mpsc::channel(1);
-        let sink = QueueSink(sender);
+        let sink = QueueSink { sender, leaving: CancellationToken::new() };
         assert!(sink.emit(chat(ChatEvent::Text("1".into()))).is_none());
         let waits = sink.emit(chat(ChatEvent::Text("2".into()))).expect("the queue is full");
         let written = tokio::task::spawn_blocking(move || {
@@ -282,6 +298,18 @@ mod tests {
         });
         waits.await;
         assert_eq!(written.await.unwrap().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert!(sink.emit(chat(ChatEvent::Text("3".into()))).is_none());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_screen_that_is_stuck_when_we_leave() {
+        let (sender, _shows) = mpsc::channel(1);
+        let sink = QueueSink { sender, leaving: CancellationToken::new() };
+        assert!(sink.emit(chat(ChatEvent::Text("1".into()))).is_none());
+        let mut waits = sink.emit(chat(ChatEvent::Text("2".into()))).expect("the queue is full");
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        sink.leaving.cancel();
+        waits.await;
         assert!(sink.emit(chat(ChatEvent::Text("3".into()))).is_none());
     }
 

@@ -113,8 +113,8 @@ impl<O: Write, E: Write> Screen<O, E> {
 
     /// Moves the spinner. To be called several times a second.
     pub(super) fn tick(&mut self) {
-        // It may not stand in the middle of the answer.
-        if self.look.err != Stream::Colours || self.err_open || (self.out_open && self.look.out.is_terminal()) {
+        // It may not stand in the middle of the answer, which a pipe may bring to the same terminal.
+        if self.look.err != Stream::Colours || self.err_open || self.out_open {
             return;
         }
         let Some(progress) = &mut self.progress else { return };
@@ -180,8 +180,8 @@ impl<O: Write, E: Write> Screen<O, E> {
 
     fn answer(&mut self, text: &str) -> io::Result<()> {
         self.erase_spinner();
+        self.progress = None;
         if self.look.out.is_terminal() {
-            self.progress = None;
             self.close_err_line();
             if std::mem::take(&mut self.reasoned) && self.look.err.is_terminal() {
                 let _ = self.err.write_all(b"\n");
@@ -276,6 +276,7 @@ impl<O: Write, E: Write> Screen<O, E> {
             self.note(&source, DIM)?;
         }
         if let Some(report) = self.usage.take()
+            && self.look.out.is_terminal()
             && self.look.err.is_terminal()
         {
             self.note(&usage(&report), DIM)?;

@@ -1,0 +1,77 @@
+//! Frames and envelopes as the strictest clients want them.
+
+use serde_json::Value;
+
+/// A body with its header.
+pub fn frame(body: &str) -> Vec<u8> {
+    format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// Cuts output into frames and accepts nothing else: one header, spelled exactly, no other bytes.
+#[derive(Debug, Default)]
+pub struct FrameParser {
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl FrameParser {
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.start == self.buffer.len()
+    }
+
+    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, String> {
+        const NAME: &[u8] = b"Content-Length: ";
+        let unread = &self.buffer[self.start..];
+        let known = unread.len().min(NAME.len());
+        if unread[..known] != NAME[..known] {
+            let shown = String::from_utf8_lossy(&unread[..unread.len().min(200)]).into_owned();
+            return Err(format!("the output is no frame here: {shown:?}"));
+        }
+        let Some(end) = unread.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+        let number = std::str::from_utf8(&unread[NAME.len()..end]).unwrap_or_default();
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!("the header has more than a length: {number:?}"));
+        }
+        let length: usize = number.parse().map_err(|error| format!("{error}"))?;
+        let body = end + 4..end + 4 + length;
+        if unread.len() < body.end {
+            return Ok(None);
+        }
+        let frame = unread[body.clone()].to_vec();
+        self.start += body.end;
+        Ok(Some(frame))
+    }
+}
+
+/// The message of a frame, if it is one that every client accepts.
+pub fn checked_message(body: &[u8]) -> Result<Value, String> {
+    let message: Value = serde_json::from_slice(body)
+        .map_err(|error| format!("not JSON ({error}): {}", String::from_utf8_lossy(body)))?;
+    let problem = if message["jsonrpc"] != "2.0" {
+        "jsonrpc is not 2.0"
+    } else if message.get("method").is_some() {
+        match message.get("id") {
+            Some(Value::Null) => "a notification has an id",
+            _ if message.get("result").is_some() || message.get("error").is_some() => "neither request nor response",
+            _ => return Ok(message),
+        }
+    } else {
+        match (message.get("id"), message.get("result"), message.get("error")) {
+            (None, ..) => "a response without an id",
+            (_, Some(_), Some(_)) => "a response with a result and an error",
+            (_, None, None) => "a response with neither result nor error",
+            (_, None, Some(error)) if !error["code"].is_i64() => "an error whose code is no whole number",
+            (_, None, Some(error)) if !error["message"].as_str().is_some_and(|text| !text.contains('\n')) => {
+                "an error whose message is not one line"
+            }
+            _ => return Ok(message),
+        }
+    };
+    Err(format!("{problem}: {message}"))
+}
