@@ -359,7 +359,10 @@ mod tests {
             (&["config", "show"], show(None)),
             (&["config", "show", "--config-file", "f"], show(Some("f"))),
             (&["trust"], Cli::Trust(trust.clone())),
-            (&["trust", "a b", "--yes"], Cli::Trust(TrustArgs { path: Some("a b".into()), yes: true, ..trust.clone() })),
+            (
+                &["trust", "a b", "--yes"],
+                Cli::Trust(TrustArgs { path: Some("a b".into()), yes: true, ..trust.clone() }),
+            ),
             (&["trust", "--revoke"], Cli::Trust(TrustArgs { revoke: true, ..trust.clone() })),
             (&["trust", "--list"], Cli::Trust(TrustArgs { list: true, ..trust })),
         ] {

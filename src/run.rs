@@ -28,9 +28,7 @@ pub fn run() -> ExitCode {
     match cli::parse(cli::process_arguments()) {
         Ok(Cli::Server(args)) => server(args),
         Ok(Cli::Chat(args)) => chat(args),
-        Ok(Cli::Config(args)) => {
-            exit_code(manage::config(args, load::process_environment(), cli::current_directory()))
-        }
+        Ok(Cli::Config(args)) => exit_code(manage::config(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Trust(args)) => exit_code(manage::trust(args, load::process_environment(), cli::current_directory())),
         Err(exit) => leave_at_once(&exit),
     }

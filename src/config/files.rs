@@ -38,7 +38,8 @@ pub(super) fn resolve(path: &Path, directory: &Path, home: Option<&Path>) -> Res
 pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let named = without_dots(path).starts_with(without_dots(folder));
-    named || real(folder).is_some_and(|folder| real(path).is_some_and(|path| path.starts_with(&folder)))
+    named
+        || real(folder).is_some_and(|folder| real(path).is_some_and(|path| path.starts_with(&folder)))
         || real(folder).is_some_and(|folder| without_dots(path).starts_with(folder))
 }
 

@@ -183,8 +183,10 @@ impl<'a> Gathering<'a> {
     fn apply(&mut self, mut document: Document, origin: &Origin<'_>) {
         self.loaded.written.push((origin.source.to_owned(), document.values.clone()));
         keys::report_unknown(&document, &mut self.loaded.problems);
-        let netrc_file = document.values.get("netrcFile").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
-        let netrc_file = netrc_file.and_then(|name| resolve(Path::new(name), origin.directory, self.home.as_deref()).ok());
+        let netrc_file =
+            document.values.get("netrcFile").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
+        let netrc_file =
+            netrc_file.and_then(|name| resolve(Path::new(name), origin.directory, self.home.as_deref()).ok());
         let call = |text: &str| CommandCall {
             text: text.to_owned(),
             directory: origin.directory.to_owned(),

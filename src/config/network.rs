@@ -80,24 +80,34 @@ mod tests {
         write("der", "\u{0}");
         let complete = |ca: Option<&str>, cert: Option<&str>, key: Option<&str>, env: &[(&str, &str)]| {
             let path = |name: Option<&str>| name.map(PathBuf::from);
-            let mut network =
-                NetworkConfig { ca_cert_file: path(ca), client_cert: path(cert), client_key: path(key), ..Default::default() };
+            let mut network = NetworkConfig {
+                ca_cert_file: path(ca),
+                client_cert: path(cert),
+                client_key: path(key),
+                ..Default::default()
+            };
             let mut problems = Vec::new();
             let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
             network.complete(&env, dir.path(), Some(dir.path()), &mut problems);
             (network, problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>())
         };
         let at = |name: &str| Some(dir.path().join(name));
-        let (network, problems) = complete(Some("ca.pem"), Some("~/ca.pem"), Some("key.pem"), &[("SSL_CERT_FILE", "x")]);
+        let (network, problems) =
+            complete(Some("ca.pem"), Some("~/ca.pem"), Some("key.pem"), &[("SSL_CERT_FILE", "x")]);
         assert_eq!((network.ca_cert_file, network.client_cert), (at("ca.pem"), at("ca.pem")));
         assert_eq!((network.client_key, problems.len()), (at("key.pem"), 0));
         let ca = at("ca.pem").unwrap().display().to_string();
-        for names in [&[("SSL_CERT_FILE", ca.as_str()), ("NODE_EXTRA_CA_CERTS", "x")][..], &[("NODE_EXTRA_CA_CERTS", &ca)]] {
+        for names in
+            [&[("SSL_CERT_FILE", ca.as_str()), ("NODE_EXTRA_CA_CERTS", "x")][..], &[("NODE_EXTRA_CA_CERTS", &ca)]]
+        {
             assert_eq!(complete(None, None, None, names).0.ca_cert_file, at("ca.pem"));
         }
-        for (cert, key, count) in
-            [(None, Some("key.pem"), 1), (Some("ca.pem"), Some("old.pem"), 2), (Some("ca.pem"), Some("locked.pem"), 2), (Some("der"), Some("missing"), 2)]
-        {
+        for (cert, key, count) in [
+            (None, Some("key.pem"), 1),
+            (Some("ca.pem"), Some("old.pem"), 2),
+            (Some("ca.pem"), Some("locked.pem"), 2),
+            (Some("der"), Some("missing"), 2),
+        ] {
             let (network, problems) = complete(None, cert, key, &[]);
             assert_eq!((network, problems.len()), (NetworkConfig::default(), count), "{cert:?} {key:?}: {problems:?}");
         }

@@ -83,7 +83,8 @@ mod tests {
         };
         let number = |name: &str| schema.get(name).and_then(Value::as_f64);
         let small = value.as_f64().is_some_and(|n| {
-            number("minimum").is_some_and(|least| n < least) || number("exclusiveMinimum").is_some_and(|least| n <= least)
+            number("minimum").is_some_and(|least| n < least)
+                || number("exclusiveMinimum").is_some_and(|least| n <= least)
         });
         if !kinds.iter().any(fits) || small {
             found.push(format!("{path} has a wrong value"));

@@ -69,7 +69,8 @@ fn without_credentials(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?****"));
     let end = rest.find('/').unwrap_or(rest.len());
-    let host = rest[..end].rsplit_once('@').map_or_else(|| rest[..end].to_owned(), |(_, host)| format!("{MASK}@{host}"));
+    let host =
+        rest[..end].rsplit_once('@').map_or_else(|| rest[..end].to_owned(), |(_, host)| format!("{MASK}@{host}"));
     Some(format!("{scheme}://{host}{}{query}", &rest[end..]))
 }
 

@@ -95,7 +95,8 @@ impl Poll {
         loop {
             tokio::time::sleep(self.every).await;
             let files: Vec<PathBuf> = self.stamps.keys().cloned().collect();
-            let look = move || files.into_iter().map(|file| (stamp(&file), file)).map(|(stamp, file)| (file, stamp)).collect();
+            let look =
+                move || files.into_iter().map(|file| (stamp(&file), file)).map(|(stamp, file)| (file, stamp)).collect();
             let Ok(now) = tokio::task::spawn_blocking(look).await else { continue };
             if now != self.stamps {
                 self.stamps = now;

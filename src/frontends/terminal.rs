@@ -120,16 +120,8 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     }
     let agent =
         args.agent.or_else(|| agents.contains(&loaded.config.default_agent).then_some(loaded.config.default_agent));
-    let mut conversation = Conversation {
-        engine,
-        output,
-        requests,
-        workspace,
-        agent,
-        model: args.model,
-        chat: None,
-        stopped: None,
-    };
+    let mut conversation =
+        Conversation { engine, output, requests, workspace, agent, model: args.model, chat: None, stopped: None };
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
     Ok(conversation)

@@ -1,5 +1,7 @@
 //! Precedence, problems and names of the configuration, seen through `load`.
 
+mod workspace;
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -202,6 +204,7 @@ fn every_key_is_read() {
         local_discovery: false,
         stream_idle_timeout: Duration::from_millis(500),
         connect_timeout: Duration::from_secs(3),
+        network: Default::default(),
     };
     assert_eq!(loaded.config, expected);
 }

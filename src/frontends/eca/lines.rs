@@ -42,7 +42,8 @@ struct Line<'a> {
 impl Lines {
     /// Tells of the engine whose events these are. Returns what the configuration's problems say.
     pub(in crate::frontends) fn start(&self, engine: &Engine, loaded: &Loaded) -> Vec<String> {
-        self.session.start(Started { client: ClientFacts::default(), engine: engine.clone() });
+        let (client, engine) = (ClientFacts::default(), engine.clone());
+        self.session.start(Started { client, engine, problems: Vec::new() });
         self.session.present(Presentation::of(&loaded.config));
         let warning = |problem| show_message(&self.session, MessageType::Warning, format!("Configuration: {problem}"));
         let withheld = loaded.withheld.iter().flat_map(|withheld| {

@@ -13,6 +13,7 @@ use lsp_types::{MessageActionItem, ShowMessageRequestParams};
 use super::client::Client;
 use super::session::{Presentation, Session};
 use super::sink::show_message;
+use super::start::tell_problem;
 use crate::config::commands::Memory;
 use crate::config::load::Loaded;
 use crate::config::trust::Withheld;
@@ -129,9 +130,8 @@ impl Keeper {
         withheld: &[Withheld],
         asked: &mut BTreeSet<(PathBuf, Option<String>)>,
     ) {
-        for problem in problems {
-            tracing::warn!(%problem, "configuration");
-            self.show(format!("Configuration: {problem}")).await;
+        for problem in &problems {
+            tell_problem(&self.client, &self.session, problem).await;
         }
         for withheld in withheld {
             if asked.insert((withheld.file.clone(), withheld.hash.clone())) {

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::ChatId;
-use crate::config::Config;
+use crate::config::{Config, ConfigProblem};
 use crate::engine::Engine;
 use crate::workspace::Workspace;
 
@@ -37,6 +37,8 @@ pub(super) struct Session {
 pub(super) struct Started {
     pub(super) client: ClientFacts,
     pub(super) engine: Engine,
+    /// What is wrong with the configuration as far as it was complete then.
+    pub(super) problems: Vec<ConfigProblem>,
 }
 
 /// What of the configuration the client itself is shown; it may change.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use custom_methods::config::{ChatConfig, ConfigUpdatedParams};
-use custom_methods::general::{ProgressParams, ProgressType};
+use custom_methods::general::{MessageType, ProgressParams, ProgressType};
 use custom_methods::lifecycle::InitializeParams;
 use custom_methods::methods::{ConfigUpdated, Progress, ToolServerUpdated};
 use custom_methods::tools::{EcaServerUpdatedParams, ToolServerStatus, ToolServerUpdatedParams};
@@ -19,8 +19,9 @@ use serde_json::Value;
 use super::client::Client;
 use super::reload::Keeper;
 use super::session::{ClientFacts, Presentation, Session, Started};
-use super::sink::OutboxSink;
+use super::sink::{OutboxSink, show_message};
 use super::to_wire;
+use crate::config::ConfigProblem;
 use crate::config::commands::Memory;
 use crate::engine::Pace;
 use crate::frontends::Surroundings;
@@ -81,9 +82,10 @@ impl Starter {
         let known = loaded.problems.len();
         let engine = self.surroundings.engine(&mut loaded, sink, pace);
         session.present(Presentation::of(&loaded.config));
-        // With a command in it, this configuration is only a beginning.
+        // With a command in it, this configuration is only a beginning, and so are its problems.
         let hold = (!loaded.commands.is_empty()).then(|| engine.hold_prompts());
-        session.start(Started { client, engine });
+        let problems = if hold.is_some() { Vec::new() } else { loaded.problems.clone() };
+        session.start(Started { client, engine, problems: problems.clone() });
         let keeper = Keeper {
             surroundings: self.surroundings.clone(),
             client: self.client.clone(),
@@ -91,7 +93,7 @@ impl Starter {
             wishes,
             files: self.surroundings.files_to_watch(&loaded),
             of_registry: loaded.problems.split_off(known),
-            reported: Vec::new(),
+            reported: problems,
             config: loaded.config,
         };
         tokio::spawn(keeper.run(hold));
@@ -112,10 +114,20 @@ impl Starter {
                     tools: Vec::new(),
                 }))
                 .await;
-            // What there is to say about the configuration comes after what it consists of.
+            for problem in &started.problems {
+                tell_problem(&client, &session, problem).await;
+            }
             session.listen();
             find_models(&client, &session, started).await;
         });
+    }
+}
+
+/// Says what is wrong in the configuration, where the user sees it.
+pub(super) async fn tell_problem(client: &Client, session: &Session, problem: &ConfigProblem) {
+    tracing::warn!(%problem, "configuration");
+    for frame in show_message(session, MessageType::Warning, format!("Configuration: {problem}")) {
+        let _ = client.outbox.push(frame).await;
     }
 }
 
@@ -132,7 +144,8 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
     let presentation = session.presentation();
     let mut agents = catalog.agents;
     // The default agent is the selected one; an unknown one is not offered.
-    let agent = if agents.contains(&presentation.default_agent) { presentation.default_agent } else { agents.remove(0) };
+    let agent =
+        if agents.contains(&presentation.default_agent) { presentation.default_agent } else { agents.remove(0) };
     let agents = started.engine.catalog().agents;
     let model = catalog.default_model.to_string();
     // Once the user has prompted, the choice of the model is theirs.
