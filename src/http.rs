@@ -182,6 +182,9 @@ fn is_local(url: &Url) -> bool {
 }
 
 #[cfg(test)]
+mod tls_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -60,7 +60,7 @@ fn is_secret(name: &str) -> bool {
 /// A form says where a secret is, not what it is; a default would be the secret itself.
 fn names_its_source(text: &str) -> bool {
     let body = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    body.is_some_and(|body| !body.contains('}') && !(body.starts_with("env:") && body.matches(':').count() > 1))
+    body.is_some_and(|body| !(body.contains('}') || body.starts_with("env:") && body.matches(':').count() > 1))
         && has_forms(&Value::from(text))
 }
 

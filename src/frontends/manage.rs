@@ -129,7 +129,8 @@ fn workspace_of(path: Option<&Path>, folder: Option<&Path>) -> io::Result<PathBu
     }
     // The links of the file itself are not followed: it is trusted where it lies.
     let directory = named.parent().unwrap_or(Path::new("/"));
-    found(if directory.ends_with(".eca") { directory.parent().unwrap_or(directory) } else { directory })
+    let is_own = directory.file_name().is_some_and(|name| name == ".eca");
+    found(if is_own { directory.parent().unwrap_or(directory) } else { directory })
 }
 
 fn read(surroundings: &Surroundings, folder: Option<&Path>) -> Loaded {

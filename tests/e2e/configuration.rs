@@ -104,7 +104,8 @@ async fn a_prompt_right_after_the_start_waits_for_the_key_that_a_command_prints(
     model.respond_with(|_| Script::text_stream(&["ok"]));
     let gate = tempfile::tempdir().unwrap();
     let open = gate.path().join("open");
-    let command = format!("${{cmd:until [ -e {0} ]; do sleep 0.02; done; echo sk-printed; echo run >> {0}}}", open.display());
+    let command =
+        format!("${{cmd:until [ -e {0} ]; do sleep 0.02; done; echo sk-printed; echo run >> {0}}}", open.display());
     let more = json!({"providers": {"mock": {"key": command}}});
     let mut server = TestServer::with(&model).config_text(&config(model.url(), more)).start().await;
     server.start_prompt(Some("c"), "hi");
@@ -137,7 +138,10 @@ async fn a_prompt_that_waits_can_be_stopped() {
     server.stop("c");
     let messages = server.everything_until("the end", |message| is_finished(message, "c")).await;
     let lines = outline(&messages);
-    assert!(lines.iter().any(|line| line == "response") && lines.iter().any(|line| line.contains("stopping")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line == "response") && lines.iter().any(|line| line.contains("stopping")),
+        "{lines:?}"
+    );
     server.finish().await;
 }
 

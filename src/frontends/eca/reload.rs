@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use custom_methods::general::MessageType;
+use futures_util::FutureExt;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, ShowMessageRequestParams};
 
@@ -84,6 +85,8 @@ impl Keeper {
 
     /// Reads everything, again if it turned out to depend on a file that was not watched before.
     async fn load(&mut self, memory: &mut Memory, watch: &mut Watch) -> Loaded {
+        // What is read next are the newest folders; a change of them before now is no news.
+        let _ = self.session.folders_changed().now_or_never();
         let workspace = self.session.workspace();
         self.wishes.workspace_roots = workspace.roots().iter().map(|root| root.path.clone()).collect();
         // Directories may have come or gone since; what changes from here on is noticed.
