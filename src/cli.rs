@@ -1,7 +1,7 @@
 //! The command line: what each editor may pass, and what a person may type.
 //!
 //! `server` is started by plugins of many versions, so it takes the flags it knows wherever they
-//! stand and ignores everything else. `chat` is typed by a person, whose slips are reported.
+//! stand and ignores everything else. The others are typed by a person, whose slips are reported.
 //! Parsing is pure; [`process_arguments`] is the one place that reads the real ones.
 
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,9 @@ Examples:
   eca server                                start the server for an editor, on stdin and stdout
   eca server --log-level debug --verbose    the same, with every message logged on stderr
   eca chat \"explain this error\"             ask one question and print the answer
-  eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines";
+  eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines
+  eca config show                           what counts in this folder, and where it comes from
+  eca trust                                 let this folder's own configuration count";
 
 /// Flags of the commands that are followed by a value.
 const FLAGS_WITH_VALUE: [&str; 5] = ["--log-level", "--config-file", "--log-file", "--model", "--agent"];
@@ -31,6 +33,10 @@ pub enum Cli {
     Server(ServerArgs),
     /// Chat in the terminal
     Chat(ChatArgs),
+    /// Look at the configuration
+    Config(ConfigArgs),
+    /// Trust the configuration that a workspace comes with
+    Trust(TrustArgs),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -76,6 +82,40 @@ pub struct ChatArgs {
     pub log_level: Option<LogLevel>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the JSON Schema of the configuration, for completion in an editor
+    Schema,
+    /// Print the configuration that counts in this folder, with secrets masked
+    Show {
+        /// Read this file instead of the global configuration
+        #[arg(long, value_name = "FILE")]
+        config_file: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct TrustArgs {
+    /// The workspace folder, or a file in it; without it, the current folder
+    #[arg(value_name = "PATH", conflicts_with = "list")]
+    pub path: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long, conflicts_with_all = ["revoke", "list"])]
+    pub yes: bool,
+    /// Trust nothing of this workspace any more
+    #[arg(long, conflicts_with = "list")]
+    pub revoke: bool,
+    /// List what is trusted
+    #[arg(long)]
+    pub list: bool,
+}
+
 /// The program ends here: with a text that was asked for, or with a complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliExit {
@@ -106,7 +146,9 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
     let args: Vec<OsString> = args.skip(1).collect();
     match find_command(&args) {
         Found::Server(at) => parse_server(&args, at),
-        Found::Chat(at) => parse_chat(args, at),
+        Found::Chat(at) => parse_person(args, at, "chat"),
+        Found::Config(at) => parse_person(args, at, "config"),
+        Found::Trust(at) => parse_person(args, at, "trust"),
         Found::Help => Err(CliExit { code: 0, text: help(), to_stdout: true }),
         Found::Version => Err(version()),
         Found::Nothing => Err(CliExit { code: 1, text: help(), to_stdout: false }),
@@ -129,6 +171,8 @@ enum Found {
     /// The position of the word, unless the command was only implied.
     Server(Option<usize>),
     Chat(usize),
+    Config(usize),
+    Trust(usize),
     Help,
     Version,
     Nothing,
@@ -149,6 +193,9 @@ fn find_command(args: &[OsString]) -> Found {
         match arg.to_string_lossy().as_ref() {
             "server" => return Found::Server(Some(at)),
             "chat" => return Found::Chat(at),
+            // Words that a flag of a newer plugin may well have as its value.
+            "config" if !after_unknown_flag => return Found::Config(at),
+            "trust" if !after_unknown_flag => return Found::Trust(at),
             "--help" | "-h" | "help" => return Found::Help,
             "--version" | "-V" => return Found::Version,
             "--stdio" => stdio = true,
@@ -196,9 +243,10 @@ fn parse_server(args: &[OsString], command: Option<usize>) -> Result<Cli, CliExi
     parse_strictly(known, 1)
 }
 
-fn parse_chat(mut args: Vec<OsString>, command: usize) -> Result<Cli, CliExit> {
+/// For the commands that a person types, whose slips are reported.
+fn parse_person(mut args: Vec<OsString>, command: usize, name: &str) -> Result<Cli, CliExit> {
     args.remove(command);
-    let program: [OsString; 2] = [OsStr::new("eca").into(), OsStr::new("chat").into()];
+    let program: [OsString; 2] = [OsStr::new("eca").into(), OsStr::new(name).into()];
     parse_strictly(program.into_iter().chain(args).collect(), 2)
 }
 
@@ -297,6 +345,41 @@ mod tests {
         {
             let exit = parsed(line).unwrap_err();
             assert_eq!((exit.code, exit.to_stdout), (2, false), "{line:?}: {}", exit.text);
+        }
+    }
+
+    #[test]
+    fn configuration_and_trust_are_strict() {
+        let show = |file: Option<&str>| {
+            Cli::Config(ConfigArgs { command: ConfigCommand::Show { config_file: file.map(PathBuf::from) } })
+        };
+        let trust = TrustArgs::default();
+        for (line, expected) in [
+            (&["config", "schema"][..], Cli::Config(ConfigArgs { command: ConfigCommand::Schema })),
+            (&["config", "show"], show(None)),
+            (&["config", "show", "--config-file", "f"], show(Some("f"))),
+            (&["trust"], Cli::Trust(trust.clone())),
+            (
+                &["trust", "a b", "--yes"],
+                Cli::Trust(TrustArgs { path: Some("a b".into()), yes: true, ..trust.clone() }),
+            ),
+            (&["trust", "--revoke"], Cli::Trust(TrustArgs { revoke: true, ..trust.clone() })),
+            (&["trust", "--list"], Cli::Trust(TrustArgs { list: true, ..trust })),
+        ] {
+            assert_eq!(parsed(line), Ok(expected), "{line:?}");
+        }
+        for line in [
+            &["config"][..],
+            &["config", "shwo"],
+            &["trust", "--yes", "--revoke"],
+            &["trust", "--list", "x"],
+            &["trust", "a", "b"],
+        ] {
+            assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
+        }
+        // What an editor starts is never anything else.
+        for line in [&["server", "config"][..], &["server", "trust"], &["--new-flag", "trust", "server"]] {
+            assert!(matches!(parsed(line), Ok(Cli::Server(_))), "{line:?}");
         }
     }
 

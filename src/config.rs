@@ -1,12 +1,24 @@
 //! What the user wants: the public server's configuration format, typed.
 //!
-//! [`load`] reads the files; everything else only sees a [`Config`]. Keys we do not know are
-//! ignored, a key with a wrong value is reported and its default stays.
+//! [`load`] reads the files; everything else only sees a [`Config`]. Keys that nobody knows and
+//! keys with a wrong value are reported, and the rest counts. What a workspace's own file may say
+//! before the user trusts it is decided in [`trust`].
+
+pub mod commands;
+pub mod keys;
+pub mod load;
+pub mod schema;
+pub mod show;
+pub mod trust;
+pub mod watch;
 
 mod decode;
 mod document;
-pub mod interpolate;
-pub mod load;
+mod files;
+mod gather;
+mod interpolate;
+mod netrc;
+mod network;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,6 +45,17 @@ pub struct Config {
     /// A stream that is silent for so long is given up.
     pub stream_idle_timeout: Duration,
     pub connect_timeout: Duration,
+    pub network: NetworkConfig,
+}
+
+/// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NetworkConfig {
+    pub ca_cert_file: Option<PathBuf>,
+    pub client_cert: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
+    /// Read so that it can be said that encrypted keys do not work.
+    pub client_key_passphrase: Option<Secret>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -185,6 +208,7 @@ impl Default for Config {
             models_dev: true,
             stream_idle_timeout: Duration::from_secs(120),
             connect_timeout: Duration::from_secs(15),
+            network: NetworkConfig::default(),
         }
     }
 }

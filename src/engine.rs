@@ -17,14 +17,14 @@ mod tool_call;
 mod turn;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use futures_util::future::{join, join_all};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::base::{ChatId, ModelId};
 use crate::config::{AgentConfig, ChatConfig};
@@ -83,15 +83,41 @@ impl std::fmt::Debug for Engine {
 
 /// What all chats of one engine share.
 struct Shared {
-    registry: Registry,
+    settings: RwLock<Arc<Settings>>,
+    /// How many reasons there are for prompts to wait for other settings.
+    holds: watch::Sender<usize>,
     store: Store,
-    config: ChatConfig,
-    agents: BTreeMap<String, AgentConfig>,
     sink: Arc<dyn EventSink>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
     closing: AtomicBool,
     store_warned: AtomicBool,
+}
+
+/// What the configuration says; replaced as a whole.
+#[derive(Debug)]
+pub struct Settings {
+    pub registry: Registry,
+    pub chat: ChatConfig,
+    /// What the agents prefer.
+    pub agents: BTreeMap<String, AgentConfig>,
+}
+
+/// While it exists, prompts wait, bounded in time, before they choose their model.
+pub struct PromptHold {
+    shared: Arc<Shared>,
+}
+
+impl Drop for PromptHold {
+    fn drop(&mut self) {
+        self.shared.holds.send_modify(|holds| *holds = holds.saturating_sub(1));
+    }
+}
+
+impl std::fmt::Debug for PromptHold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PromptHold").finish_non_exhaustive()
+    }
 }
 
 /// What a client can choose from.
@@ -109,10 +135,9 @@ impl Engine {
         let Options { registry, store, chat, agents, sink, pace } = options;
         Self {
             shared: Arc::new(Shared {
-                registry,
+                settings: RwLock::new(Arc::new(Settings { registry, chat, agents })),
+                holds: watch::Sender::new(0),
                 store,
-                config: chat,
-                agents,
                 sink,
                 pace,
                 chats: DashMap::new(),
@@ -178,7 +203,7 @@ impl Engine {
     }
 
     pub fn catalog(&self) -> Catalog {
-        let registry = &self.shared.registry;
+        let registry = self.registry();
         Catalog {
             models: registry.models(),
             default_model: registry.default_model(),
@@ -186,14 +211,28 @@ impl Engine {
         }
     }
 
-    pub fn registry(&self) -> &Registry {
-        &self.shared.registry
+    pub fn registry(&self) -> Registry {
+        self.shared.settings().registry.clone()
+    }
+
+    /// Replaces what the configuration says. Turns that run go on with what they began with; the
+    /// client is told what there is to choose from now.
+    pub async fn reconfigure(&self, settings: Settings) {
+        settings.registry.adopt(&self.registry());
+        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
+    }
+
+    /// Makes prompts wait for settings that are on their way.
+    pub fn hold_prompts(&self) -> PromptHold {
+        self.shared.holds.send_modify(|holds| *holds += 1);
+        PromptHold { shared: Arc::clone(&self.shared) }
     }
 
     /// Asks the providers for their models and the public catalogue for what is known of them, and
     /// says so whenever something changed: a slow one of the two does not hold the other back.
     pub async fn refresh_models(&self) {
-        let registry = &self.shared.registry;
+        let registry = &self.registry();
         let tell = |changed: bool| async move {
             if changed {
                 emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
@@ -206,13 +245,13 @@ impl Engine {
 
     /// What an agent prefers; nothing when the configuration does not say.
     pub fn agent(&self, name: &str) -> AgentConfig {
-        self.shared.agents.get(name).cloned().unwrap_or_default()
+        self.shared.settings().agents.get(name).cloned().unwrap_or_default()
     }
 
     /// The model an agent begins with, when the agent itself or the configuration names one.
     /// `current` is whose provider a bare name is looked up in first.
     pub fn agent_model(&self, agent: &str, current: Option<&ModelId>) -> Option<ModelId> {
-        let registry = &self.shared.registry;
+        let registry = &self.registry();
         let named = self.agent(agent).default_model.and_then(|name| registry.resolve(&name, current).ok());
         named.or_else(|| registry.has_configured_default().then(|| registry.default_model()))
     }
@@ -242,6 +281,10 @@ impl Engine {
 }
 
 impl Shared {
+    fn settings(&self) -> Arc<Settings> {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Runs `action` on the handle of `chat`, starting its actor if there is none. The table's
     /// lock is held meanwhile, so an actor that unloads cannot miss the command.
     fn with_handle<T>(

@@ -2,6 +2,7 @@
 //! engine events into its own messages; none of them holds logic that another would need.
 
 pub mod eca;
+pub mod manage;
 pub mod terminal;
 
 mod assemble;

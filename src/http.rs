@@ -3,19 +3,32 @@
 //! Building a client reads the system's certificates and costs milliseconds that `initialize`
 //! must not pay, so a [`Client`] is only a handle and the real one is made by its first request.
 //! Proxies come from the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`); an address on
-//! this machine never goes through one.
+//! this machine never goes through one. Certificates of the user's are believed in addition to the
+//! system's.
 
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::redirect;
-use reqwest::{Method, RequestBuilder, StatusCode, Url};
+use reqwest::{Certificate, Identity, Method, RequestBuilder, StatusCode, Url};
+
+use crate::config::Config;
 
 /// What can be set about connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub connect_timeout: Duration,
+}
+
+/// Certificates of the user's; none by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Certificates {
+    /// PEM certificates that are believed besides the system's.
+    authorities: Option<PathBuf>,
+    /// The PEM certificate and key that this machine shows to servers.
+    identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// A cheap handle; clones share connections.
@@ -27,6 +40,7 @@ pub struct Client {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
+    certificates: Certificates,
     /// For other machines: through the environment's proxy when there is one.
     remote: OnceLock<Result<reqwest::Client, String>>,
     /// For this machine: never through a proxy.
@@ -45,7 +59,21 @@ pub enum HttpError {
 impl Client {
     /// Costs nothing; the first request builds what it needs.
     pub fn new(settings: Settings) -> Self {
-        Self { shared: Arc::new(Shared { settings, remote: OnceLock::new(), local: OnceLock::new() }) }
+        Self::with(settings, Certificates::default())
+    }
+
+    /// As the configuration wants it; the files it names are read by the first request too.
+    pub fn configured(config: &Config) -> Self {
+        let network = &config.network;
+        let certificates = Certificates {
+            authorities: network.ca_cert_file.clone(),
+            identity: network.client_cert.clone().zip(network.client_key.clone()),
+        };
+        Self::with(Settings { connect_timeout: config.connect_timeout }, certificates)
+    }
+
+    fn with(settings: Settings, certificates: Certificates) -> Self {
+        Self { shared: Arc::new(Shared { settings, certificates, remote: OnceLock::new(), local: OnceLock::new() }) }
     }
 
     /// Starts a request. There is no total timeout: an answer may take as long as it keeps coming.
@@ -56,7 +84,7 @@ impl Client {
         }
         let local = is_local(&url);
         let slot = if local { &self.shared.local } else { &self.shared.remote };
-        let client = slot.get_or_init(|| build(&self.shared.settings, local)).as_ref();
+        let client = slot.get_or_init(|| build(&self.shared, local)).as_ref();
         Ok(client.map_err(|error| HttpError::Setup(error.clone()))?.request(method, url))
     }
 }
@@ -79,19 +107,54 @@ pub fn redact<'a>(text: &str, secrets: impl IntoIterator<Item = &'a str>) -> Str
 const IDLE_CONNECTIONS_PER_HOST: usize = 4;
 const IDLE_CONNECTION_LIFE: Duration = Duration::from_secs(30);
 const MAX_REDIRECTS: usize = 5;
+/// Where Linux and BSD systems keep the certificates they believe.
+const SYSTEM_BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
-fn build(settings: &Settings, local: bool) -> Result<reqwest::Client, String> {
+fn build(shared: &Shared, local: bool) -> Result<reqwest::Client, String> {
     // Another part of the process may have installed it already; that is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .user_agent(concat!("eca/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(settings.connect_timeout)
+        .connect_timeout(shared.settings.connect_timeout)
         .tcp_nodelay(true)
         .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST)
         .pool_idle_timeout(IDLE_CONNECTION_LIFE)
         .redirect(redirect::Policy::custom(same_origin_only));
-    let builder = if local { builder.no_proxy() } else { builder };
+    let mut builder = if local { builder.no_proxy() } else { builder };
+    if let Some(file) = &shared.certificates.authorities {
+        builder = builder.tls_certs_merge(certificates(file)?);
+        // Where this variable is set, the library takes its file instead of the system's
+        // certificates; a user who adds one certificate does not mean to lose all others.
+        if let Some(bundle) = SYSTEM_BUNDLES.iter().map(Path::new).find(|bundle| bundle.is_file()) {
+            builder = builder.tls_certs_merge(certificates(bundle)?);
+        }
+    }
+    if let Some((certificate, key)) = &shared.certificates.identity {
+        let mut pem = read(key)?;
+        pem.push(b'\n');
+        pem.extend(read(certificate)?);
+        let identity = Identity::from_pem(&pem)
+            .map_err(|_| format!("{} and {} are no certificate with its key", certificate.display(), key.display()))?;
+        builder = builder.identity(identity);
+    }
     builder.build().map_err(|error| error.to_string())
+}
+
+fn certificates(file: &Path) -> Result<Vec<Certificate>, String> {
+    let found = Certificate::from_pem_bundle(&read(file)?).unwrap_or_default();
+    if found.is_empty() {
+        return Err(format!("{} contains no certificate in PEM format", file.display()));
+    }
+    Ok(found)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("{} cannot be read ({})", file.display(), error.kind()))
 }
 
 /// Follows only what keeps method, body and origin. Anything else would either hand the key and
@@ -119,6 +182,9 @@ fn is_local(url: &Url) -> bool {
 }
 
 #[cfg(test)]
+mod tls_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -132,6 +198,26 @@ mod tests {
         assert!(client.shared.local.get().is_none() && client.shared.remote.get().is_none());
         assert!(client.request(Method::GET, "http://127.0.0.1:1/").is_ok());
         assert!(client.shared.local.get().is_some() && client.shared.remote.get().is_none());
+    }
+
+    #[test]
+    fn certificates_that_cannot_be_read_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, "nothing").unwrap();
+        let missing = folder.path().join("missing.pem");
+        for (ca, cert, key, named) in [
+            (Some(&missing), None, None, "missing.pem cannot be read"),
+            (Some(&file), None, None, "ca.pem contains no certificate"),
+            (None, Some(&file), Some(&file), "are no certificate with its key"),
+        ] {
+            let mut config = Config::default();
+            config.network.ca_cert_file = ca.cloned();
+            config.network.client_cert = cert.cloned();
+            config.network.client_key = key.cloned();
+            let error = Client::configured(&config).request(Method::GET, "https://example.org/").unwrap_err();
+            assert!(error.to_string().contains(named), "{error}");
+        }
     }
 
     #[test]

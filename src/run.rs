@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
-use crate::frontends::{Surroundings, eca, terminal};
+use crate::frontends::{Surroundings, eca, manage, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
 use crate::process::{guard, limits, parent};
 use crate::transport::standard_streams;
@@ -28,6 +28,8 @@ pub fn run() -> ExitCode {
     match cli::parse(cli::process_arguments()) {
         Ok(Cli::Server(args)) => server(args),
         Ok(Cli::Chat(args)) => chat(args),
+        Ok(Cli::Config(args)) => exit_code(manage::config(args, load::process_environment(), cli::current_directory())),
+        Ok(Cli::Trust(args)) => exit_code(manage::trust(args, load::process_environment(), cli::current_directory())),
         Err(exit) => leave_at_once(&exit),
     }
 }
@@ -85,5 +87,9 @@ fn leave_at_once(exit: &CliExit) -> ExitCode {
     } else {
         writeln!(std::io::stderr(), "{}", exit.text.trim_end())
     };
-    ExitCode::from(u8::try_from(exit.code).unwrap_or(1))
+    exit_code(exit.code)
+}
+
+fn exit_code(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

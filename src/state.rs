@@ -71,6 +71,11 @@ impl Trust {
         Self { file: data.join("trust.json") }
     }
 
+    /// Where the list is kept.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// The hash that is trusted for a file, by its path. What cannot be read is trusted by nobody.
     pub fn trusted(&self) -> BTreeMap<PathBuf, String> {
         match read::<TrustFile>(&self.file) {

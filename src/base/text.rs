@@ -1,4 +1,4 @@
-//! Cutting text without breaking characters.
+//! Cutting text without breaking characters, and telling how alike two short texts are.
 
 /// The longest prefix of `text` that has at most `max` bytes and ends on a character border.
 pub fn prefix(text: &str, max: usize) -> &str {
@@ -22,6 +22,22 @@ pub fn one_line(text: &str, max: usize) -> String {
         .collect();
     let joined = cleaned.split_whitespace().collect::<Vec<_>>().join(" ");
     joined.chars().take(max).collect::<String>().trim_end().to_owned()
+}
+
+/// Levenshtein's distance in characters, for texts that are short.
+pub fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
 }
 
 #[cfg(test)]

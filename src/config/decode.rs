@@ -7,12 +7,13 @@
 
 mod choices;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::document::{Document, KeyPath, kind_of};
-use super::{CacheRetention, Config, ConfigProblem, ModelConfig, ProviderConfig, RetryConfig, Secret};
+use super::{CacheRetention, Config, ConfigProblem, ModelConfig, NetworkConfig, ProviderConfig, RetryConfig, Secret};
 
 /// A longer time is a mistake, and far larger numbers would overflow clocks.
 const MAX_SECONDS: f64 = 30.0 * 24.0 * 3600.0;
@@ -53,6 +54,7 @@ impl<'a> Decoder<'a> {
         self.variants_by_model(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);
+        self.object(values, "network", |decoder, network| decoder.network(network, &mut config.network));
         self.object(values, "providers", |decoder, providers| {
             for (id, _) in providers {
                 decoder.exact_object(providers, id, |decoder, entry| {
@@ -131,6 +133,15 @@ impl<'a> Decoder<'a> {
         });
     }
 
+    fn network(&mut self, entry: &'a Map<String, Value>, network: &mut NetworkConfig) {
+        self.file(entry, "caCertFile", &mut network.ca_cert_file);
+        self.file(entry, "clientCert", &mut network.client_cert);
+        self.file(entry, "clientKey", &mut network.client_key);
+        let mut passphrase = network.client_key_passphrase.take().map(|secret| secret.expose().to_owned());
+        self.optional_text(entry, "clientKeyPassphrase", &mut passphrase, Blank::IsNone);
+        network.client_key_passphrase = passphrase.map(Secret::new);
+    }
+
     fn retry(&mut self, entry: &'a Map<String, Value>, retry: &mut RetryConfig) {
         let defaults = RetryConfig::default();
         self.count(entry, "maxRetries", &mut retry.max_retries, defaults.max_retries, 0);
@@ -198,6 +209,12 @@ impl<'a> Decoder<'a> {
             Some(other) => Err(expected("a string", other)),
         };
         self.value(map, key, decode, target);
+    }
+
+    fn file(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut Option<PathBuf>) {
+        let mut text = target.take().map(|path| path.to_string_lossy().into_owned());
+        self.optional_text(map, key, &mut text, Blank::IsNone);
+        *target = text.map(PathBuf::from);
     }
 
     fn flag(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut bool, default: bool) {
@@ -355,7 +372,7 @@ fn whole_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| number(value).filter(|n| exact(*n)).map(|n| n as u64))
 }
 
-fn deep_merge(target: &mut Map<String, Value>, from: &Map<String, Value>) {
+pub(super) fn deep_merge(target: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (key, value) in from {
         match (target.get_mut(key), value) {
             (Some(Value::Object(old)), Value::Object(new)) => deep_merge(old, new),

@@ -24,14 +24,14 @@ pub(super) struct Document {
 
 impl Document {
     /// Parses JSON with comments and trailing commas; text without any value is an empty document.
+    /// The problem does not say yet what becomes of the source.
     pub(super) fn parse(source: &str, text: String) -> Result<Self, ConfigProblem> {
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let problem = |line, message| ConfigProblem { source: source.to_owned(), line, message };
         let value = match parse_to_ast(&text, &CollectOptions::default(), &parse_options()) {
             Ok(parsed) => parsed.value.map(Value::from),
             Err(error) => {
-                let message = format!("not valid JSON: {}; this source is ignored", error.kind());
-                return Err(problem(Some(error.line_display()), message));
+                return Err(problem(Some(error.line_display()), format!("not valid JSON: {}", error.kind())));
             }
         };
         match value {
@@ -96,7 +96,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
 }
 
 fn not_an_object(value: &Value) -> String {
-    format!("the configuration must be an object, not {}; this source is ignored", kind_of(value))
+    format!("the configuration must be an object, not {}", kind_of(value))
 }
 
 /// Comments and trailing commas are what the public format allows; anything looser would hide

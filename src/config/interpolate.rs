@@ -1,110 +1,235 @@
-//! `${env:…}` and `${file:…}` inside configuration strings.
+//! `${env:…}`, `${file:…}`, `${netrc:…}` and `${cmd:…}` inside configuration strings.
 //!
 //! A string is read once from left to right, and inserted text is never looked at again: a file
-//! that happens to contain `${cmd:…}` must not become a program that runs. Forms that we do not
-//! know stay as they are, because other readers expand `${NAME}` by themselves.
+//! that happens to contain `${cmd:…}` must not become a program that runs. Nothing is run here
+//! either: whoever expands says what a command has printed, and one that has not run yet leaves its
+//! string unset. Forms that we do not know stay as they are, because other readers expand `${NAME}`
+//! by themselves.
 
-use std::io::Read;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::document::KeyPath;
+use super::files::{read_text, resolve};
+use super::netrc::{self, Wanted};
 
 /// A larger file is a mistake rather than a setting.
-const MAX_FILE_BYTES: u64 = 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// How far a balancing brace is looked for; without a bound, hostile text costs quadratic time.
 const MAX_BALANCED_BYTES: usize = 4096;
 
-/// Known forms that this version does not carry out.
-const NOT_YET: [&str; 4] = ["netrc", "cmd", "classpath", "plugin"];
+const FORMS: [&str; 6] = ["env", "file", "netrc", "cmd", "classpath", "plugin"];
+
+/// What a command printed, or why it failed; `None` when it has not run yet.
+pub(super) type CommandLookup<'a> = &'a dyn Fn(&str) -> Option<Result<String, String>>;
 
 /// What the forms may look at.
-pub struct Context<'a> {
-    pub env: &'a dyn Fn(&str) -> Option<String>,
+pub(super) struct Context<'a> {
+    pub(super) env: &'a dyn Fn(&str) -> Option<String>,
     /// Where relative files are: the directory of the containing file.
-    pub directory: &'a Path,
+    pub(super) directory: &'a Path,
     /// What `~` stands for.
-    pub home: Option<&'a Path>,
+    pub(super) home: Option<&'a Path>,
+    /// Looked into instead of the user's own.
+    pub(super) netrc_file: Option<&'a Path>,
+    pub(super) command: CommandLookup<'a>,
 }
 
-impl std::fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("directory", &self.directory).finish_non_exhaustive()
-    }
+/// What expanding found out on its way.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Findings {
+    /// The place and reason of everything that is wrong.
+    pub(super) failures: Vec<(KeyPath, String)>,
+    /// Every command, whether it has run or not.
+    pub(super) commands: BTreeSet<String>,
+    /// Files whose change would change the result.
+    pub(super) files: BTreeSet<PathBuf>,
 }
 
-/// Expands every string inside `value`; returns the place and reason of each failure.
-pub fn expand_value(value: &mut Value, context: &Context<'_>) -> Vec<(Vec<String>, String)> {
-    let mut failures = Vec::new();
-    walk(value, &mut Vec::new(), context, &mut failures);
-    failures
+/// Expands every string inside `values`. What waits for a command is taken out.
+pub(super) fn expand_values(values: &mut Map<String, Value>, context: &Context<'_>) -> Findings {
+    let mut findings = Findings::default();
+    walk_object(values, &mut Vec::new(), context, &mut findings);
+    findings
 }
 
-/// Expands one string; what fails becomes empty and is described in the second part.
-pub fn expand(text: &str, context: &Context<'_>) -> (String, Vec<String>) {
-    let mut out = String::with_capacity(text.len());
-    let mut failures = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        out.push_str(&rest[..start]);
-        let after = &rest[start + 2..];
-        let form = is_known(after).then(|| closing_brace(after)).flatten().map(|end| &after[..end]);
-        let Some(form) = form else {
-            // Only the opening mark is passed over, so that a known form inside still counts.
-            out.push_str("${");
-            rest = after;
-            continue;
-        };
-        match expand_form(form, context) {
-            Some(Ok(inserted)) => out.push_str(&inserted),
-            Some(Err(failure)) => failures.push(failure),
-            None => out.extend(["${", form, "}"]),
-        }
-        rest = &after[form.len() + 1..];
-    }
-    out.push_str(rest);
-    (out, failures)
+/// The files that `${file:…}` forms inside `value` name.
+pub(super) fn named_files(value: &Value, directory: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let mut files = BTreeSet::new();
+    each_string(value, &mut |text| {
+        let bodies = Pieces { rest: text }.filter_map(|piece| match piece {
+            Piece::Form { name: "file", body } => Some(body),
+            _ => None,
+        });
+        files.extend(bodies.filter_map(|body| resolve(Path::new(body), directory, home).ok()));
+    });
+    files
 }
 
-fn walk(value: &mut Value, path: &mut KeyPath, context: &Context<'_>, failures: &mut Vec<(KeyPath, String)>) {
+/// Whether there is anything to expand.
+pub(super) fn has_forms(value: &Value) -> bool {
+    let mut found = false;
+    each_string(value, &mut |text| found |= Pieces { rest: text }.any(|piece| matches!(piece, Piece::Form { .. })));
+    found
+}
+
+fn each_string(value: &Value, action: &mut dyn FnMut(&str)) {
     match value {
-        Value::String(text) => {
-            if text.contains("${") {
-                let (expanded, reasons) = expand(text, context);
-                *text = expanded;
-                failures.extend(reasons.into_iter().map(|reason| (path.clone(), reason)));
-            }
-        }
-        Value::Array(elements) => {
-            for (index, element) in elements.iter_mut().enumerate() {
-                path.push(index.to_string());
-                walk(element, path, context, failures);
-                path.pop();
-            }
-        }
-        Value::Object(entries) => {
-            for (key, entry) in entries.iter_mut() {
-                path.push(key.clone());
-                walk(entry, path, context, failures);
-                path.pop();
-            }
-        }
+        Value::String(text) => action(text),
+        Value::Array(elements) => elements.iter().for_each(|element| each_string(element, action)),
+        Value::Object(entries) => entries.values().for_each(|entry| each_string(entry, action)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn is_known(after: &str) -> bool {
-    let starts_with_form = |name: &str| after.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'));
-    ["env", "file"].iter().chain(&NOT_YET).any(|name| starts_with_form(name))
+fn walk_object(entries: &mut Map<String, Value>, path: &mut KeyPath, context: &Context<'_>, findings: &mut Findings) {
+    entries.retain(|key, entry| {
+        path.push(key.clone());
+        let keep = walk(entry, path, context, findings);
+        path.pop();
+        keep
+    });
 }
 
-/// Where the form that starts at the beginning of `after` ends: at the brace that balances the
-/// opening one, or at the first brace when nothing near balances it.
-fn closing_brace(after: &str) -> Option<usize> {
+/// Returns whether the value is there already.
+fn walk(value: &mut Value, path: &mut KeyPath, context: &Context<'_>, findings: &mut Findings) -> bool {
+    match value {
+        Value::String(text) if text.contains("${") => match expand(text, path, context, findings) {
+            Some(expanded) => *text = expanded,
+            None => return false,
+        },
+        Value::Array(elements) => {
+            let mut index = 0;
+            elements.retain_mut(|element| {
+                path.push(index.to_string());
+                index += 1;
+                let keep = walk(element, path, context, findings);
+                path.pop();
+                keep
+            });
+        }
+        Value::Object(entries) => walk_object(entries, path, context, findings),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    true
+}
+
+/// Expands one string; what fails becomes empty. `None` when it waits for a command.
+fn expand(text: &str, path: &KeyPath, context: &Context<'_>, findings: &mut Findings) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut complete = true;
+    for piece in (Pieces { rest: text }) {
+        match piece {
+            Piece::Text(plain) => out.push_str(plain),
+            Piece::Form { name, body } => match expand_form(name, body, path, context, findings) {
+                Some(Ok(inserted)) => out.push_str(&inserted),
+                Some(Err(failure)) => findings.failures.push((path.clone(), failure)),
+                None => complete = false,
+            },
+        }
+    }
+    complete.then_some(out)
+}
+
+fn expand_form(
+    name: &str,
+    body: &str,
+    path: &KeyPath,
+    context: &Context<'_>,
+    findings: &mut Findings,
+) -> Option<Result<String, String>> {
+    match name {
+        "env" => {
+            let (variable, default) = match body.split_once(':') {
+                Some((variable, default)) => (variable, Some(default)),
+                None => (body, None),
+            };
+            let found = (context.env)(variable).or_else(|| default.map(str::to_owned));
+            Some(found.ok_or_else(|| format!("the environment variable {variable} is not set")))
+        }
+        "file" => {
+            let text = resolve(Path::new(body), context.directory, context.home).and_then(|file| {
+                findings.files.insert(file.clone());
+                read_text(&file, MAX_FILE_BYTES)
+            });
+            let text = text.map(|text| text.trim_end_matches(['\n', '\r']).to_owned());
+            Some(text.map_err(|why| format!("${{file:{body}}}: {why}")))
+        }
+        "netrc" => {
+            let Some(wanted) = Wanted::parse(body) else {
+                return Some(Err("${netrc:…} must name a machine".to_owned()));
+            };
+            let found = netrc::look_up(&wanted, context.netrc_file, context.home);
+            findings.files.extend(found.file);
+            findings.failures.extend(found.warning.map(|warning| (path.clone(), warning)));
+            Some(found.password.map_err(|why| format!("${{netrc:{body}}}: {why}")))
+        }
+        "cmd" => {
+            findings.commands.insert(body.to_owned());
+            (context.command)(body)
+        }
+        _ => Some(Err(format!("${{{name}:…}} is not supported by this version"))),
+    }
+}
+
+/// A string, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    /// `${name:body}` with a name that we know and a body that is not empty.
+    Form {
+        name: &'a str,
+        body: &'a str,
+    },
+}
+
+struct Pieces<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        if let Some((name, body, length)) = form_at_start(self.rest) {
+            self.rest = &self.rest[length..];
+            return Some(Piece::Form { name, body });
+        }
+        // Only the opening mark of an unknown form is passed over, so that a known one inside it
+        // still counts.
+        let from = if self.rest.starts_with("${") { 2 } else { 0 };
+        let length = self.rest[from..].find("${").map_or(self.rest.len(), |at| at + from);
+        let (text, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(Piece::Text(text))
+    }
+}
+
+/// Name, body and whole length of the form that `text` starts with.
+fn form_at_start(text: &str) -> Option<(&str, &str, usize)> {
+    let after = text.strip_prefix("${")?;
+    let (name, rest) = after.split_at(after.find(':')?);
+    if !FORMS.contains(&name) {
+        return None;
+    }
+    let rest = &rest[1..];
+    let end = closing_brace(rest)?;
+    let body = &rest[..end];
+    let is_blank = body.is_empty() || name == "env" && body.starts_with(':');
+    (!is_blank).then_some((name, body, 2 + name.len() + 1 + end + 1))
+}
+
+/// Where the form whose body starts with `rest` ends: at the brace that balances the opening one,
+/// or at the first brace when nothing near balances it.
+fn closing_brace(rest: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    for (index, byte) in after.bytes().enumerate().take(MAX_BALANCED_BYTES) {
+    for (index, byte) in rest.bytes().enumerate().take(MAX_BALANCED_BYTES) {
         match byte {
             b'{' => depth += 1,
             b'}' if depth == 0 => return Some(index),
@@ -112,57 +237,7 @@ fn closing_brace(after: &str) -> Option<usize> {
             _ => {}
         }
     }
-    after.find('}')
-}
-
-/// `None` when `form` is none of ours and stays as it is written.
-fn expand_form(form: &str, context: &Context<'_>) -> Option<Result<String, String>> {
-    let (name, body) = form.split_once(':')?;
-    match name {
-        "env" => {
-            let (variable, default) = match body.split_once(':') {
-                Some((variable, default)) => (variable, Some(default)),
-                None => (body, None),
-            };
-            if variable.is_empty() {
-                return None;
-            }
-            let found = (context.env)(variable).or_else(|| default.map(str::to_owned));
-            Some(found.ok_or_else(|| format!("the environment variable {variable} is not set")))
-        }
-        "file" => {
-            let path = Path::new(body);
-            (!body.is_empty()).then(|| read_file(path, context).map_err(|why| format!("${{file:{body}}}: {why}")))
-        }
-        _ if NOT_YET.contains(&name) => Some(Err(format!("${{{name}:…}} is not supported by this version"))),
-        _ => None,
-    }
-}
-
-fn read_file(path: &Path, context: &Context<'_>) -> Result<String, String> {
-    let path = match path.strip_prefix("~") {
-        Ok(below) => context.home.ok_or("the home directory is not known")?.join(below),
-        Err(_) => context.directory.join(path),
-    };
-    let mut bytes = Vec::new();
-    open_regular_file(&path)?
-        .take(MAX_FILE_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot be read ({})", error.kind()))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err("larger than 1 MiB".to_owned());
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())?;
-    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
-}
-
-/// Opening a named pipe would wait for its writer, possibly for ever.
-fn open_regular_file(path: &Path) -> Result<std::fs::File, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read ({})", error.kind());
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err("not a regular file".to_owned());
-    }
-    std::fs::File::open(path).map_err(unreadable)
+    rest.find('}')
 }
 
 #[cfg(test)]
@@ -174,15 +249,35 @@ mod tests {
         match name {
             "SET" => Some("value".to_owned()),
             "EMPTY" => Some(String::new()),
-            "TRICK" => Some("${env:SET}${file:secret.txt}".to_owned()),
+            "TRICK" => Some("${env:SET}${file:secret.txt}${cmd:echo run}".to_owned()),
             "ÜMLAUT" => Some("grün".to_owned()),
             _ => None,
         }
     }
 
+    fn command(text: &str) -> Option<Result<String, String>> {
+        match text {
+            "echo hi" => Some(Ok("hi ${env:SET}".to_owned())),
+            "false" => Some(Err("failed".to_owned())),
+            _ => None,
+        }
+    }
+
+    fn context(directory: &Path) -> Context<'_> {
+        Context { env: &env, directory, home: Some(directory), netrc_file: None, command: &command }
+    }
+
+    /// The expansion of one string and what went wrong with it.
+    fn expanded(text: &str, context: &Context<'_>) -> (Option<String>, Vec<String>) {
+        let mut values = Map::from_iter([("k".to_owned(), Value::from(text))]);
+        let findings = expand_values(&mut values, context);
+        let text = values.remove("k").and_then(|value| value.as_str().map(str::to_owned));
+        (text, findings.failures.into_iter().map(|(_, why)| why).collect())
+    }
+
     #[test]
-    fn environment_forms() {
-        let context = Context { env: &env, directory: Path::new("/nowhere"), home: None };
+    fn forms() {
+        let context = context(Path::new("/nowhere"));
         for (text, expected, failures) in [
             ("plain", "plain", 0),
             ("a ${env:SET} b", "a value b", 0),
@@ -193,7 +288,8 @@ mod tests {
             ("${env:UNSET:}", "", 0),
             ("x${env:UNSET}y", "xy", 1),
             ("${env:}", "${env:}", 0),
-            ("${env:TRICK}", "${env:SET}${file:secret.txt}", 0),
+            ("${env::x}", "${env::x}", 0),
+            ("${env:TRICK}", "${env:SET}${file:secret.txt}${cmd:echo run}", 0),
             ("${env:UNSET:{\"a\":{}}}!", "{\"a\":{}}!", 0),
             ("${env:SET:{\"a\":{}}}!", "value!", 0),
             ("${env:UNSET:${env:SET}}", "${env:SET}", 0),
@@ -205,13 +301,23 @@ mod tests {
             ("$${env:SET}", "$value", 0),
             ("größe ${env:ÜMLAUT} 日本", "größe grün 日本", 0),
             ("${", "${", 0),
-            ("a${cmd:echo hi}b", "ab", 1),
-            ("${netrc:machine} ${classpath:p.md} ${plugin:root}", "  ", 3),
+            ("a${cmd:echo hi}b", "ahi ${env:SET}b", 0),
+            ("a${cmd:false}b", "ab", 1),
+            ("${netrc:machine} ${netrc:@} ${classpath:p.md} ${plugin:root}", "   ", 4),
         ] {
-            let (actual, reasons) = expand(text, &context);
-            assert_eq!(actual, expected, "{text}");
+            let (actual, reasons) = expanded(text, &context);
+            assert_eq!(actual.as_deref(), Some(expected), "{text}");
             assert_eq!(reasons.len(), failures, "{text}: {reasons:?}");
         }
+    }
+
+    #[test]
+    fn what_waits_for_a_command_is_unset() {
+        let mut values = json!({"key": "Bearer ${cmd:pass a}", "list": ["${cmd:pass b}", "${cmd:echo hi}"], "n": 1});
+        let findings = expand_values(values.as_object_mut().unwrap(), &context(Path::new("/nowhere")));
+        assert_eq!(values, json!({"list": ["hi ${env:SET}"], "n": 1}));
+        assert_eq!(findings.commands.into_iter().collect::<Vec<_>>(), ["echo hi", "pass a", "pass b"]);
+        assert_eq!(findings.failures, []);
     }
 
     #[test]
@@ -221,28 +327,35 @@ mod tests {
         std::fs::write(dir.path().join("big"), vec![b'x'; 1024 * 1024 + 1]).unwrap();
         std::fs::write(dir.path().join("just"), vec![b'x'; 1024 * 1024]).unwrap();
         std::fs::write(dir.path().join("binary"), [0xff, 0xfe]).unwrap();
-        let context = Context { env: &env, directory: dir.path(), home: Some(dir.path()) };
+        let context = context(dir.path());
         let absolute = format!("${{file:{}}}", dir.path().join("key.txt").display());
         for text in ["${file:key.txt}", "${file:~/key.txt}", "${file:./key.txt}", absolute.as_str()] {
-            assert_eq!(expand(text, &context), ("s3cret ${env:SET}".to_owned(), vec![]), "{text}");
+            assert_eq!(expanded(text, &context), (Some("s3cret ${env:SET}".to_owned()), vec![]), "{text}");
         }
-        assert_eq!(expand("${file:just}", &context).0.len(), 1024 * 1024);
+        assert_eq!(expanded("${file:just}", &context).0.unwrap().len(), 1024 * 1024);
         for text in ["${file:missing}", "${file:big}", "${file:binary}", "${file:.}"] {
-            let (expanded, reasons) = expand(text, &context);
-            assert_eq!((expanded.as_str(), reasons.len()), ("", 1), "{text}");
+            let (text_now, reasons) = expanded(text, &context);
+            assert_eq!((text_now.as_deref(), reasons.len()), (Some(""), 1), "{text}");
         }
         let homeless = Context { home: None, ..context };
-        assert_eq!(expand("${file:~/key.txt}", &homeless).1.len(), 1);
+        assert_eq!(expanded("${file:~/key.txt}", &homeless).1.len(), 1);
     }
 
     #[test]
     fn every_string_is_expanded_and_failures_name_their_place() {
-        let context = Context { env: &env, directory: Path::new("/nowhere"), home: None };
-        let mut value = json!({"a": ["${env:SET}", 1, {"b": "${cmd:pass show key}"}], "${env:SET}": null});
-        let failures = expand_value(&mut value, &context);
+        let mut value = json!({"a": ["${env:SET}", 1, {"b": "${env:UNSET}"}], "${env:SET}": null});
+        let findings = expand_values(value.as_object_mut().unwrap(), &context(Path::new("/nowhere")));
         assert_eq!(value, json!({"a": ["value", 1, {"b": ""}], "${env:SET}": null}));
-        assert_eq!(failures.len(), 1);
-        assert_eq!(failures[0].0, ["a", "2", "b"]);
-        assert!(failures[0].1.contains("${cmd:…}") && !failures[0].1.contains("pass show"), "{failures:?}");
+        assert_eq!(findings.failures.len(), 1);
+        assert_eq!(findings.failures[0].0, ["a", "2", "b"]);
+    }
+
+    #[test]
+    fn files_and_forms_are_found_without_expanding() {
+        let value = json!({"a": ["x${file:k}${env:SET}", {"b": "${file:~/k2}${file:/k3}"}], "c": "${cmd:${file:no}}"});
+        let files: Vec<_> = named_files(&value, Path::new("/d"), Some(Path::new("/h"))).into_iter().collect();
+        assert_eq!(files, [Path::new("/d/k"), Path::new("/h/k2"), Path::new("/k3")]);
+        assert!(has_forms(&value));
+        assert!(!has_forms(&json!({"a": "${HOME}", "${env:X}": [1, "$"]})));
     }
 }

@@ -1,43 +1,57 @@
 //! Reads the sources of configuration, and the environment: the one place that does.
 //!
 //! [`load`] is a function of its sources and of the files they name; calling it again after a
-//! change gives the new configuration. Provider ids are kept exactly as they are written: `myLLM`,
-//! `my-llm` and `my_llm` are three providers.
+//! change gives the new configuration. It runs no program and asks no network. Provider ids are
+//! kept exactly as they are written: `myLLM`, `my-llm` and `my_llm` are three providers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::document::Document;
-use super::interpolate::{self, Context};
-use super::{Config, ConfigProblem, Dirs, decode};
+use super::commands::{CommandCall, Memory};
+use super::gather::Gathering;
+use super::trust::Withheld;
+use super::{Config, ConfigProblem, Dirs, Secret, files, netrc};
 
-/// A larger configuration is a mistake.
-const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
-
-const OPTIONS_SOURCE: &str = "initializationOptions";
 const ENVIRONMENT_SOURCE: &str = "ECA_CONFIG";
+const MAX_AWS_BYTES: u64 = 1024 * 1024;
 
 /// Everything that may say something about the configuration, lowest precedence first.
 pub struct Sources<'a> {
     pub initialization_options: Option<Value>,
     /// The text of `ECA_CONFIG`.
     pub eca_config: Option<String>,
-    /// `--config-file`; replaces the global file.
+    /// `--config-file`; replaces the global file and those of the workspace.
     pub config_file: Option<PathBuf>,
+    /// Each may have a `.eca/config.json`, which is not trusted by itself.
+    pub workspace_roots: Vec<PathBuf>,
+    /// The hash that the user trusts for a file.
+    pub trusted: BTreeMap<PathBuf, String>,
     pub dirs: Dirs,
     /// Looks up an environment variable; [`process_variable`] outside tests.
     pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// What earlier loads found out.
+    pub memory: &'a Memory,
 }
 
 /// What [`load`] found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Loaded {
     pub config: Config,
     pub problems: Vec<ConfigProblem>,
+    /// The workspace files that are not trusted.
+    pub withheld: Vec<Withheld>,
+    /// Every command that the configuration names. A string with one that the memory does not know
+    /// counts as not written.
+    pub commands: Vec<CommandCall>,
+    /// Every file whose change would change the result, whether it exists or not.
+    pub files: Vec<PathBuf>,
+    /// The text of each file that could be parsed.
+    pub(super) texts: BTreeMap<PathBuf, String>,
+    /// What each source says as it is written, in the order of precedence. May contain secrets.
+    pub(super) written: Vec<(String, Map<String, Value>)>,
 }
 
 /// What this process was started with.
@@ -52,42 +66,51 @@ pub struct ProcessEnvironment {
 }
 
 /// Merges the sources; what cannot be used is reported and left out.
-pub fn load(sources: Sources<'_>) -> Loaded {
-    let mut config = Config::default();
-    let mut problems = Vec::new();
-    let mut pure = false;
-    // Clients may send any JSON here; only an object can be configuration.
-    if let Some(options) = sources.initialization_options.clone().filter(Value::is_object) {
-        pure =
-            ["pureConfig", "pure-config", "pure_config"].iter().any(|key| options.get(key) == Some(&Value::Bool(true)));
-        match Document::from_value(OPTIONS_SOURCE, options) {
-            Ok(document) => decode::apply(&mut config, &document, true, &mut problems),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if !pure {
-        let home = home_from(&|name| (sources.env)(name).map(OsString::from));
-        if let Some(text) = sources.eca_config.clone() {
+pub fn load(sources: &Sources<'_>) -> Loaded {
+    let home = home_from(&|name| (sources.env)(name).map(OsString::from));
+    let mut gathering = Gathering::new(sources, home);
+    if gathering.options() != Purity::Pure {
+        if let Some(text) = &sources.eca_config {
             // Relative files have to be relative to something that is not the working directory,
             // which editors choose at will.
-            let directory = &sources.dirs.config;
-            apply_text(&mut config, ENVIRONMENT_SOURCE, text, directory, home.as_deref(), &sources, &mut problems);
+            gathering.text(ENVIRONMENT_SOURCE, text, &sources.dirs.config);
         }
-        let (file, required) = match &sources.config_file {
-            Some(file) => (file.clone(), true),
-            None => (sources.dirs.config.join("config.json"), false),
-        };
-        let source = file.display().to_string();
-        match read_config_file(&file, required) {
-            Ok(Some(text)) => {
-                let directory = file.parent().unwrap_or(Path::new(""));
-                apply_text(&mut config, &source, text, directory, home.as_deref(), &sources, &mut problems);
+        match &sources.config_file {
+            Some(file) => gathering.named_file(file),
+            None => {
+                gathering.own_file(&sources.dirs.config.join("config.json"));
+                gathering.workspace_files();
             }
-            Ok(None) => {}
-            Err(message) => problems.push(ConfigProblem { source, line: None, message }),
         }
+        gathering.extra_files();
     }
-    Loaded { config, problems }
+    gathering.finish()
+}
+
+/// Whether a client wants no other source than itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purity {
+    Pure,
+    Mixed,
+}
+
+/// The key that the user's netrc file has for `[login@]machine[:port]`.
+pub fn netrc_key(machine: &str) -> Option<Secret> {
+    let wanted = netrc::Wanted::parse(machine)?;
+    let home = home_from(&|name| std::env::var_os(name));
+    let found = netrc::look_up(&wanted, None, home.as_deref());
+    if let Some(warning) = found.warning {
+        tracing::warn!(warning, "netrc");
+    }
+    found.password.ok().map(Secret::new)
+}
+
+/// The text of a file that Amazon's own tools keep: `credentials` or `config`.
+pub fn aws_file(name: &str) -> Option<String> {
+    let variable = if name == "credentials" { "AWS_SHARED_CREDENTIALS_FILE" } else { "AWS_CONFIG_FILE" };
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = || home_from(&|name| std::env::var_os(name)).map(|home| home.join(".aws").join(name));
+    files::read_text(&named.or_else(own)?, MAX_AWS_BYTES).ok()
 }
 
 /// Reads what the rest of the program needs to know of the environment.
@@ -114,6 +137,16 @@ impl std::fmt::Debug for Sources<'_> {
     }
 }
 
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded")
+            .field("config", &self.config)
+            .field("problems", &self.problems)
+            .field("withheld", &self.withheld)
+            .finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for ProcessEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProcessEnvironment")
@@ -121,48 +154,6 @@ impl std::fmt::Debug for ProcessEnvironment {
             .field("vars", &self.vars.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
-}
-
-fn apply_text(
-    config: &mut Config,
-    source: &str,
-    text: String,
-    directory: &Path,
-    home: Option<&Path>,
-    sources: &Sources<'_>,
-    problems: &mut Vec<ConfigProblem>,
-) {
-    let mut document = match Document::parse(source, text) {
-        Ok(document) => document,
-        Err(problem) => return problems.push(problem),
-    };
-    let mut values = Value::Object(std::mem::take(&mut document.values));
-    let context = Context { env: sources.env, directory, home };
-    for (path, message) in interpolate::expand_value(&mut values, &context) {
-        problems.push(document.problem(&path, &message));
-    }
-    if let Value::Object(values) = values {
-        document.values = values;
-    }
-    decode::apply(config, &document, false, problems);
-}
-
-/// `None` when the file is not there and does not have to be.
-fn read_config_file(file: &Path, required: bool) -> Result<Option<String>, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read ({}); the file is ignored", error.kind());
-    let opened = match std::fs::File::open(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => return Ok(None),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err("the configuration file does not exist".to_owned());
-        }
-        other => other.map_err(unreadable)?,
-    };
-    let mut bytes = Vec::new();
-    opened.take(MAX_CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_CONFIG_BYTES {
-        return Err("larger than 1 MiB; the file is ignored".to_owned());
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| "not UTF-8 text; the file is ignored".to_owned())
 }
 
 fn environment_from(

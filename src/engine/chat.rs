@@ -231,14 +231,15 @@ impl ChatActor {
         let agent = prompt.agent.as_deref().unwrap_or(accept::DEFAULT_AGENT);
         let payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
         let (sender, events) = mpsc::channel(16);
+        let settings = self.shared.settings();
         let open = OpenState::default();
         let turn = Turn {
             emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.shared.sink), stop: stop.clone() },
             provider,
-            info: self.shared.registry.info(&model),
-            retry: self.shared.registry.retry(model.provider()),
+            info: settings.registry.info(&model),
+            retry: settings.registry.retry(model.provider()),
             model,
-            max_steps: self.shared.config.max_steps,
+            max_steps: settings.chat.max_steps,
             payload,
             system: request::system_prompt(agent, &prompt.workspace),
             history: self.history.clone(),
@@ -254,7 +255,7 @@ impl ChatActor {
     }
 
     fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let due = self.shared.config.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+        let due = self.shared.settings().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
         due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
     }
 

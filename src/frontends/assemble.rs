@@ -5,10 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
+use crate::config::trust::Withheld;
 use crate::engine::{Engine, EventSink, Options, Pace};
 use crate::providers::{Environment, Registry, Wiring};
+use crate::state::Trust;
 use crate::store::Store;
+
+/// What a command prints may name files that name commands; more rounds than this are a loop.
+const MOST_ROUNDS: usize = 4;
 
 /// What a front end needs to know of the process it runs in.
 #[derive(Debug, Clone)]
@@ -17,34 +23,96 @@ pub struct Surroundings {
     pub config_file: Option<PathBuf>,
 }
 
+/// What a load of the configuration depends on besides the surroundings.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wishes {
+    /// What a client sent along when it introduced itself.
+    pub(super) options: Option<Value>,
+    pub(super) workspace_roots: Vec<PathBuf>,
+}
+
 impl Surroundings {
-    /// Reads the configuration. `options` is what a client sent along when it introduced itself.
-    pub(super) fn configuration(&self, options: Option<Value>) -> Loaded {
-        load::load(Sources {
-            initialization_options: options,
+    /// Reads the configuration as far as it is known without running a command.
+    pub(super) fn configuration(&self, wishes: Wishes, memory: &Memory) -> Loaded {
+        load::load(&Sources {
+            initialization_options: wishes.options,
             eca_config: self.environment.eca_config.clone(),
             config_file: self.config_file.clone(),
+            workspace_roots: wishes.workspace_roots,
+            trusted: self.trust().trusted(),
             dirs: self.environment.dirs.clone(),
-            env: &|name| load::process_variable(name),
+            env: &load::process_variable,
+            memory,
         })
     }
 
-    /// Builds the engine; no network, no database. What cannot be used is added to the problems.
-    pub(super) fn engine(&self, loaded: &mut Loaded, sink: Arc<dyn EventSink>, pace: Pace) -> Engine {
+    /// Reads the configuration and runs the commands in it that have not run yet.
+    pub(super) async fn complete_configuration(&self, wishes: &Wishes, memory: &mut Memory) -> Loaded {
+        let mut round = 0;
+        loop {
+            let (here, wanted, known) = (self.clone(), wishes.clone(), memory.clone());
+            let reading = tokio::task::spawn_blocking(move || here.configuration(wanted, &known));
+            let loaded = reading.await.unwrap_or_default();
+            round += 1;
+            let missing = memory.missing(&loaded.commands);
+            if missing.is_empty() || round == MOST_ROUNDS {
+                memory.keep(&loaded);
+                return loaded;
+            }
+            memory.run(missing).await;
+        }
+    }
+
+    /// Builds what knows the providers; no network. What cannot be used is added to the problems.
+    pub(super) fn registry(&self, loaded: &mut Loaded) -> Registry {
         let dirs = &self.environment.dirs;
-        let config_path = self.config_file.clone().unwrap_or_else(|| dirs.config.join("config.json"));
         let seen = Environment {
             vars: self.environment.vars.clone(),
             variable: Some(Arc::new(load::process_variable)),
-            config_path,
+            netrc: Some(Arc::new(load::netrc_key)),
+            aws_file: Some(Arc::new(load::aws_file)),
+            config_path: self.config_file.clone().unwrap_or_else(|| dirs.config.join("config.json")),
             cache_dir: Some(dirs.cache.clone()),
             ..Environment::default()
         };
         let wiring = Wiring::standard(&loaded.config, &seen);
         let (registry, problems) = Registry::new(&loaded.config, seen, wiring);
         loaded.problems.extend(problems);
-        let store = Store::at(dirs.data.join("chats.db"));
+        registry
+    }
+
+    /// Builds the engine; no network, no database. What cannot be used is added to the problems.
+    pub(super) fn engine(&self, loaded: &mut Loaded, sink: Arc<dyn EventSink>, pace: Pace) -> Engine {
+        let registry = self.registry(loaded);
+        let store = Store::at(self.environment.dirs.data.join("chats.db"));
         let (chat, agents) = (loaded.config.chat.clone(), loaded.config.agents.clone());
         Engine::new(Options { registry, store, chat, agents, sink, pace })
+    }
+
+    /// Which workspace files the user trusts.
+    pub(super) fn trust(&self) -> Trust {
+        Trust::in_directory(&self.environment.dirs.data)
+    }
+
+    /// Every file whose change would change the configuration.
+    pub(super) fn files_to_watch(&self, loaded: &Loaded) -> Vec<PathBuf> {
+        let mut files = loaded.files.clone();
+        files.push(self.trust().file().to_owned());
+        files
+    }
+}
+
+/// What the user should know about a workspace file that is not trusted.
+pub(super) fn withheld_text(withheld: &Withheld) -> String {
+    let keys: Vec<String> = withheld.keys.iter().map(|key| format!("{} (could {})", key.key, key.could)).collect();
+    let file = withheld.file.display();
+    format!("{file} comes with this workspace and is not trusted yet. Not used: {}.", keys.join(", "))
+}
+
+/// How to trust it, in the words of a shell.
+pub(super) fn trust_command(withheld: &Withheld) -> String {
+    match &withheld.hash {
+        Some(_) => format!("To trust it as it is now, run: eca trust \"{}\"", withheld.file.display()),
+        None => "It includes too many files to be trusted.".to_owned(),
     }
 }

@@ -12,6 +12,7 @@ mod from_wire;
 mod handlers;
 mod layers;
 mod lines;
+mod reload;
 mod response_slot;
 mod service;
 mod session;
@@ -88,6 +89,8 @@ pub async fn serve(
         () = signals::terminate() => "a signal",
     };
     tracing::info!(reason, "the connection ends");
+    // Whatever else works for this connection ends with it.
+    session.request_exit();
     if let Some(started) = session.started()
         && let Err(error) = started.engine.shutdown().await
     {

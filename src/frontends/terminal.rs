@@ -18,9 +18,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::ChatArgs;
+use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment};
 use crate::engine::{Engine, Event, NoticeLevel, Pace};
 use crate::frontends::Surroundings;
+use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 use crate::frontends::eca::Lines;
 use crate::process::signals::{Asked, Requests};
 use crate::workspace::Workspace;
@@ -94,9 +96,16 @@ async fn ask_once(mut conversation: Conversation, question: Question) -> (Conver
 }
 
 /// Builds everything a conversation needs; an error is an exit code, and has been told.
-async fn begin(args: ChatArgs, place: Place, requests: Requests, interactive: bool) -> Result<Conversation, i32> {
+async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive: bool) -> Result<Conversation, i32> {
     let surroundings = Surroundings { environment: place.environment, config_file: args.config_file };
-    let mut loaded = surroundings.configuration(None);
+    let workspace = workspace(place.folder.as_deref());
+    let workspace_roots = workspace.roots().iter().map(|root| root.path.clone()).collect();
+    let wishes = Wishes { options: None, workspace_roots };
+    let mut memory = Memory::default();
+    let mut loaded = tokio::select! {
+        loaded = surroundings.complete_configuration(&wishes, &mut memory) => loaded,
+        asked = requests.next() => return Err(code_of(asked)),
+    };
     // A title is for lists of chats; a single question is not worth a second call of the model.
     loaded.config.chat.title &= interactive;
     let lines = args.json.then(|| Arc::new(Lines::default()));
@@ -111,16 +120,8 @@ async fn begin(args: ChatArgs, place: Place, requests: Requests, interactive: bo
     }
     let agent =
         args.agent.or_else(|| agents.contains(&loaded.config.default_agent).then_some(loaded.config.default_agent));
-    let mut conversation = Conversation {
-        engine,
-        output,
-        requests,
-        workspace: workspace(place.folder.as_deref()),
-        agent,
-        model: args.model,
-        chat: None,
-        stopped: None,
-    };
+    let mut conversation =
+        Conversation { engine, output, requests, workspace, agent, model: args.model, chat: None, stopped: None };
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
     Ok(conversation)
@@ -136,6 +137,10 @@ async fn report_problems(output: &Output, lines: Option<&Lines>, engine: &Engine
         None => {
             for problem in &loaded.problems {
                 let text = format!("configuration: {problem}");
+                output.event(Event::Notice { level: NoticeLevel::Warning, text }).await;
+            }
+            for withheld in &loaded.withheld {
+                let text = format!("{} {}", withheld_text(withheld), trust_command(withheld));
                 output.event(Event::Notice { level: NoticeLevel::Warning, text }).await;
             }
         }

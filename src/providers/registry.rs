@@ -6,6 +6,7 @@
 //! guide is a provider like any other: it is listed last and is the default only while nothing else
 //! exists.
 
+mod adopt;
 mod build;
 mod environment;
 mod refresh;

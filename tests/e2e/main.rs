@@ -10,6 +10,7 @@ mod peer;
 mod server;
 
 mod chat;
+mod configuration;
 mod contexts;
 mod dialects;
 mod errors;

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use super::mock_llm::MockLlm;
 use super::peer::{HANG_GUARD, Peer, outline, text_of};
-pub use dirs::{KEY, TestDirs, default_config};
+pub use dirs::{KEY, TestDirs, default_config, merge};
 pub use presets::{Announced, ClientPreset};
 
 /// A running server and its client.

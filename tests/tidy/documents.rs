@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use custom_methods::{Direction, FRAMEWORK_METHODS, METHODS, MethodInfo, MethodKind};
+use eca::config::commands::Memory;
+use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
 use eca::frontends::eca::PLANNED;
@@ -92,6 +94,38 @@ fn every_key_of_the_configuration_is_documented() {
     let documented = |key: &String| inline_code(&text).any(|code| !words(code, key).is_empty());
     let missing: Vec<_> = keys.iter().filter(|key| !documented(key)).collect();
     assert!(missing.is_empty(), "not in docs/config.md: {missing:?}");
+    // One table says what exists: the decoder reads nothing that is not in it, and the document
+    // lists all of it that this server reads.
+    let names = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    // Keys of clients alone, and words that are no keys.
+    let of_clients = ["chatAgent", "chatBehavior", "code", "agent", "build", "openai", "number"];
+    let in_table = |key: &String| KEYS.iter().any(|entry| names(entry.path).contains(key));
+    let missing: Vec<_> = keys.iter().filter(|key| !in_table(key) && !of_clients.contains(&key.as_str())).collect();
+    assert!(missing.is_empty(), "not in the table of src/config/keys.rs: {missing:?}");
+    let read =
+        KEYS.iter().filter(|entry| entry.is_read()).flat_map(|entry| names(entry.path)).filter(|name| name != "*");
+    let missing: Vec<_> = read.filter(|name| !documented(name)).collect();
+    assert!(missing.is_empty(), "not in docs/config.md: {missing:?}");
+}
+
+#[test]
+fn documented_defaults_are_the_real_ones() {
+    let rows: Vec<Vec<String>> = tree::read("docs/config.md").lines().map(cells).filter(|row| row.len() == 4).collect();
+    let mut seen = 0;
+    for entry in KEYS.iter().filter(|entry| !entry.default.is_empty()) {
+        let name = entry.path.rsplit_once("*.").map_or(entry.path, |(_, name)| name);
+        let row = rows.iter().find(|row| inline_code(&row[0]).any(|code| code == name));
+        let row = row.unwrap_or_else(|| panic!("{} has no row", entry.path));
+        let default = entry.default.trim_matches('"');
+        assert!(
+            row[2] == "none" && default == "[]" || row[2].contains(default),
+            "{}: {default}, not {}",
+            entry.path,
+            row[2]
+        );
+        seen += 1;
+    }
+    assert!(seen > 8);
 }
 
 #[test]
@@ -263,12 +297,15 @@ fn read_config(text: &str) -> std::io::Result<(Config, Vec<ConfigProblem>)> {
     std::fs::write(&file, text)?;
     std::fs::write(folder.path().join("key.txt"), "a key\n")?;
     let path = folder.path().to_owned();
-    let loaded = load(Sources {
+    let loaded = load(&Sources {
         initialization_options: None,
         eca_config: None,
         config_file: Some(file.clone()),
+        workspace_roots: Vec::new(),
+        trusted: BTreeMap::new(),
+        memory: &Memory::default(),
         dirs: Dirs { config: path.clone(), data: path.clone(), cache: path },
-        env: &|name| name.ends_with("_KEY").then(|| "a key".to_owned()),
+        env: &|name| name.ends_with("_API_KEY").then(|| "a key".to_owned()),
     });
     let environment = Environment { config_path: file, ..Environment::default() };
     let wiring = Wiring::standard(&loaded.config, &environment);

@@ -20,14 +20,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("lib", &["run"]),
     ("run", &["cli", "config", "frontends", "logging", "process", "transport"]),
     ("cli", &["logging"]),
-    ("frontends", &["base", "config", "engine", "llm", "logging", "process", "transport", "workspace"]),
+    ("frontends", &["base", "config", "engine", "llm", "logging", "process", "state", "transport", "workspace"]),
     ("engine", &["base", "config", "llm", "providers", "store", "workspace"]),
     ("providers", &["base", "config", "http", "llm"]),
     ("store", &["base", "llm"]),
     ("transport", &["base"]),
     ("state", &["base", "config"]),
     ("http", &["base", "config"]),
-    ("config", &["base"]),
+    ("config", &["base", "process"]),
     ("process", &["base"]),
     ("workspace", &["base"]),
     ("logging", &["base"]),
@@ -43,6 +43,7 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/frontends/eca/handlers/providers.rs", "providers", &["KeySource", "ProviderView"], "shows providers as data"),
     ("src/frontends/eca/handlers/chat.rs", "store", &["ChatSummary", "ListQuery", "ListSort"], "lists chats as data"),
     ("src/frontends/terminal", "cli", &["ChatArgs"], "the command line is this front end's wire"),
+    ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
 ];
 
 /// Crates and parts of the standard library that belong to one place.

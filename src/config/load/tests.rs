@@ -1,5 +1,7 @@
 //! Precedence, problems and names of the configuration, seen through `load`.
 
+mod workspace;
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -13,11 +15,49 @@ struct Setup {
     options: Option<Value>,
     eca_config: Option<String>,
     config_file: Option<PathBuf>,
+    roots: Vec<PathBuf>,
+    trusted: BTreeMap<PathBuf, String>,
+    memory: Memory,
 }
 
 impl Setup {
     fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), options: None, eca_config: None, config_file: None }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            options: None,
+            eca_config: None,
+            config_file: None,
+            roots: Vec::new(),
+            trusted: BTreeMap::new(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// A file of a workspace folder, which becomes a root.
+    fn in_workspace(mut self, folder: &str, file: &str, text: &str) -> Self {
+        let root = std::fs::canonicalize(self.dir.path()).unwrap().join(folder);
+        let file = root.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+        if !self.roots.contains(&root) {
+            self.roots.push(root);
+        }
+        self
+    }
+
+    fn workspace(self, text: &str) -> Self {
+        self.in_workspace("repo", ".eca/config.json", text)
+    }
+
+    /// Trusts everything that is withheld now, as `eca trust --yes` does.
+    fn trust_all(&mut self) {
+        loop {
+            let withheld = self.load().withheld;
+            if withheld.is_empty() {
+                return;
+            }
+            self.trusted.extend(withheld.into_iter().map(|withheld| (withheld.file, withheld.hash.unwrap())));
+        }
     }
 
     fn global(self, text: &str) -> Self {
@@ -44,10 +84,13 @@ impl Setup {
 
     fn load(&self) -> Loaded {
         let home = self.dir.path().to_str().map(str::to_owned);
-        load(Sources {
+        load(&Sources {
             initialization_options: self.options.clone(),
             eca_config: self.eca_config.clone(),
             config_file: self.config_file.clone(),
+            workspace_roots: self.roots.clone(),
+            trusted: self.trusted.clone(),
+            memory: &self.memory,
             dirs: self.dirs(),
             env: &|name| match name {
                 "HOME" => home.clone(),
@@ -64,7 +107,9 @@ fn messages(loaded: &Loaded) -> Vec<String> {
 
 #[test]
 fn nothing_at_all_gives_the_defaults() {
-    assert_eq!(Setup::new().load(), Loaded { config: Config::default(), problems: vec![] });
+    let loaded = Setup::new().load();
+    assert_eq!((loaded.config, loaded.problems), (Config::default(), vec![]));
+    assert_eq!((loaded.withheld, loaded.commands), (vec![], vec![]));
 }
 
 #[test]
@@ -303,7 +348,7 @@ fn old_names_are_understood() {
     }
     // Only clients send these; in a file they are unknown keys.
     let loaded = Setup::new().global(r#"{"chatAgent": "plan", "default-agent": "plan"}"#).load();
-    assert_eq!(loaded.config, Config::default());
+    assert_eq!((loaded.config, loaded.problems.len()), (Config::default(), 2));
 
     let text = r#"{"chat": {"welcomeMessage": "old"}, "providers": {"p": {"api": "openai"}}}"#;
     let loaded = Setup::new().global(text).load();
@@ -362,9 +407,9 @@ fn strings_of_files_are_interpolated_and_those_of_clients_are_not() {
     assert_eq!(loaded.config.providers["p"].url, None);
     assert_eq!(loaded.config.providers["q"].url.as_deref(), Some("http://host"));
     let found = messages(&loaded);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("2:providers.p.url: ") && found[0].contains("NOT_SET"), "{found:?}");
-    assert!(found[1].starts_with("3:providers.q.key: ") && found[1].contains("${cmd:"), "{found:?}");
+    assert_eq!(loaded.commands.iter().map(|call| call.text.as_str()).collect::<Vec<_>>(), ["pass"]);
 }
 
 #[test]

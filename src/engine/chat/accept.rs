@@ -1,11 +1,12 @@
 //! Accepting a prompt: the order of what happens between a client's request and its response.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
@@ -22,6 +23,9 @@ pub(super) const DEFAULT_AGENT: &str = "code";
 /// A client that wants to know whether the provider answers waits at most so long.
 const CONNECTION_WAIT: Duration = Duration::from_secs(10);
 
+/// A configuration is complete by then, or it never will be: its commands end in this time.
+const SETTINGS_WAIT: Duration = Duration::from_secs(30);
+
 impl ChatActor {
     /// Progress, durable record, echo, response, and only then the turn.
     pub(super) async fn on_prompt(&mut self, prompt: Prompt, reply: oneshot::Sender<Accepted>) {
@@ -30,6 +34,7 @@ impl ChatActor {
         if !known && self.origin == Origin::Client {
             self.emit(ChatEvent::Opened { title: None }).await;
         }
+        self.wait_for_settings().await;
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(DEFAULT_AGENT));
         self.announce(&prompt).await;
@@ -72,16 +77,38 @@ impl ChatActor {
         }
     }
 
+    /// A prompt that comes before the configuration is complete would choose among too few models,
+    /// or use one without its key. Whatever else the user does with this chat ends the wait: the
+    /// prompt then goes on, and is stopped or replaced right after it began, in order.
+    async fn wait_for_settings(&self) {
+        let mut holds = self.shared.holds.subscribe();
+        if *holds.borrow() == 0 {
+            return;
+        }
+        let interrupted = CancellationToken::new();
+        *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = interrupted.clone();
+        self.emit(ChatEvent::Progress("Reading the configuration".into())).await;
+        if !self.inbox.is_empty() {
+            return;
+        }
+        tokio::select! {
+            _ = holds.wait_for(|holds| *holds == 0) => {}
+            () = interrupted.cancelled() => {}
+            () = tokio::time::sleep(SETTINGS_WAIT) => tracing::warn!("the configuration is still not complete"),
+        }
+    }
+
     /// The model that is asked for, else the one this chat has, else the agent's, else the default.
     fn choose_model(&self, wanted: &str, agent: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
-        let registry = &self.shared.registry;
+        let settings = self.shared.settings();
+        let registry = &settings.registry;
         let with_provider = |model: ModelId| registry.provider(model.provider()).map(|provider| (model, provider));
         if wanted.trim().is_empty()
             && let Some(kept) = self.model.clone().and_then(with_provider)
         {
             return Ok(kept);
         }
-        let preferred = self.shared.agents.get(agent).and_then(|agent| agent.default_model.as_deref());
+        let preferred = settings.agents.get(agent).and_then(|agent| agent.default_model.as_deref());
         let chosen_by_us = matches!(wanted.trim(), "" | "auto");
         if let Some(name) = preferred.filter(|_| chosen_by_us)
             && let Some(found) = registry.resolve(name, self.model.as_ref()).ok().and_then(with_provider)
@@ -103,8 +130,9 @@ impl ChatActor {
         notes: &mut Vec<String>,
     ) -> Map<String, Value> {
         let wanted = wanted.map(str::trim).filter(|name| !name.is_empty());
-        let preferred = self.shared.agents.get(agent).and_then(|agent| agent.variant.as_deref());
-        let choice = self.shared.registry.variant(model, wanted.or(preferred));
+        let settings = self.shared.settings();
+        let preferred = settings.agents.get(agent).and_then(|agent| agent.variant.as_deref());
+        let choice = settings.registry.variant(model, wanted.or(preferred));
         if let (Some(name), VariantChoice::Unknown(_)) = (wanted, &choice) {
             let name = crate::base::text::one_line(name, 40);
             notes.push(format!("{model} has no variant \"{name}\"; it answers as it does without one.\n\n"));

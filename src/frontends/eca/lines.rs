@@ -10,10 +10,11 @@ use serde_json::value::RawValue;
 
 use custom_methods::general::MessageType;
 
-use super::session::{ClientFacts, Session, Started};
+use super::session::{ClientFacts, Presentation, Session, Started};
 use super::sink::{Speaker, show_message};
 use crate::config::load::Loaded;
 use crate::engine::{Engine, Event};
+use crate::frontends::assemble::{trust_command, withheld_text};
 use crate::transport::Frame;
 
 /// Turns engine events into lines `{"method":…,"params":…}`.
@@ -41,16 +42,15 @@ struct Line<'a> {
 impl Lines {
     /// Tells of the engine whose events these are. Returns what the configuration's problems say.
     pub(in crate::frontends) fn start(&self, engine: &Engine, loaded: &Loaded) -> Vec<String> {
-        let started = Started {
-            client: ClientFacts::default(),
-            engine: engine.clone(),
-            welcome_message: loaded.config.welcome_message.clone().unwrap_or_default(),
-            default_agent: loaded.config.default_agent.clone(),
-            problems: Vec::new(),
-        };
-        self.session.start(started);
+        let (client, engine) = (ClientFacts::default(), engine.clone());
+        self.session.start(Started { client, engine, problems: Vec::new() });
+        self.session.present(Presentation::of(&loaded.config));
         let warning = |problem| show_message(&self.session, MessageType::Warning, format!("Configuration: {problem}"));
-        lines(loaded.problems.iter().flat_map(warning))
+        let withheld = loaded.withheld.iter().flat_map(|withheld| {
+            let text = format!("{} {}", withheld_text(withheld), trust_command(withheld));
+            show_message(&self.session, MessageType::Warning, text)
+        });
+        lines(loaded.problems.iter().flat_map(warning).chain(withheld))
     }
 
     /// Without the line breaks.

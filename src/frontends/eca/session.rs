@@ -8,12 +8,15 @@ use custom_methods::config::ChatConfig;
 use custom_methods::general::WorkspaceFoldersChange;
 use custom_methods::lifecycle::{ClientCapabilities, InitializeParams};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::{ChatId, ModelId};
-use crate::config::ConfigProblem;
+use crate::config::{Config, ConfigProblem};
 use crate::engine::Engine;
 use crate::workspace::Workspace;
+
+const WELCOME: &str = "# Welcome to ECA\n\nAsk anything about your code.\n\n";
 
 #[derive(Debug, Default)]
 pub(super) struct Session {
@@ -24,6 +27,9 @@ pub(super) struct Session {
     /// v0's dialect; a client may reveal itself as late as its first prompt.
     v0: AtomicBool,
     prompted: AtomicBool,
+    folders_changed: Notify,
+    /// Cancelled when the client listens.
+    listening: CancellationToken,
     exit: CancellationToken,
 }
 
@@ -32,9 +38,24 @@ pub(super) struct Session {
 pub(super) struct Started {
     pub(super) client: ClientFacts,
     pub(super) engine: Engine,
+    /// What is wrong with the configuration as far as it was complete then.
+    pub(super) problems: Vec<ConfigProblem>,
+}
+
+/// What of the configuration the client itself is shown; it may change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Presentation {
     pub(super) welcome_message: String,
     pub(super) default_agent: String,
-    pub(super) problems: Vec<ConfigProblem>,
+}
+
+impl Presentation {
+    pub(super) fn of(config: &Config) -> Self {
+        Self {
+            welcome_message: config.welcome_message.clone().unwrap_or_else(|| WELCOME.to_owned()),
+            default_agent: config.default_agent.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +70,7 @@ pub(super) struct ClientFacts {
 
 #[derive(Debug, Default)]
 struct State {
+    presentation: Presentation,
     workspace: Arc<Workspace>,
     folders: Vec<(String, Option<String>)>,
     last_prompted: Option<ChatId>,
@@ -90,7 +112,7 @@ impl Session {
     }
 
     pub(super) fn initialize_result(&self) -> Value {
-        let welcome = self.started.get().map_or("", |started| started.welcome_message.as_str());
+        let welcome = self.presentation().welcome_message;
         // Neovim insists on `capabilities`, Emacs on `chatWelcomeMessage`.
         json!({
             "capabilities": {},
@@ -103,6 +125,8 @@ impl Session {
         let mut state = self.state();
         state.workspace = Arc::new(read_folders(&folders));
         state.folders = folders;
+        drop(state);
+        self.folders_changed.notify_one();
     }
 
     pub(super) fn change_folders(&self, change: &WorkspaceFoldersChange) {
@@ -190,6 +214,32 @@ impl Session {
             default_behavior: news(&mut told.default_behavior, config.default_behavior),
         };
         (news != ChatConfig::default()).then_some(news)
+    }
+
+    pub(super) fn present(&self, presentation: Presentation) {
+        self.state().presentation = presentation;
+    }
+
+    pub(super) fn presentation(&self) -> Presentation {
+        self.state().presentation.clone()
+    }
+
+    /// Waits until the folders are others than when this was last asked.
+    pub(super) async fn folders_changed(&self) {
+        self.folders_changed.notified().await;
+    }
+
+    pub(super) fn listen(&self) {
+        self.listening.cancel();
+    }
+
+    pub(super) fn is_listening(&self) -> bool {
+        self.listening.is_cancelled()
+    }
+
+    /// Waits until the client listens.
+    pub(super) async fn listening(&self) {
+        self.listening.cancelled().await;
     }
 
     pub(super) fn request_exit(&self) {

@@ -18,20 +18,21 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::handlers::selection;
-use super::session::{ClientFacts, Session, Started};
+use super::reload::Keeper;
+use super::session::{ClientFacts, Presentation, Session, Started};
 use super::sink::{OutboxSink, show_message};
 use super::to_wire;
-use crate::config::load::Loaded;
+use crate::config::ConfigProblem;
+use crate::config::commands::Memory;
 use crate::engine::Pace;
 use crate::frontends::Surroundings;
+use crate::frontends::assemble::Wishes;
 use crate::process::parent;
 
 /// How long a client may take to agree to a progress report.
 const PROGRESS_WAIT: Duration = Duration::from_secs(5);
 const MODELS_TASK: &str = "models";
 const MODELS_TITLE: &str = "Looking for models";
-
-const WELCOME: &str = "# Welcome to ECA\n\nAsk anything about your code.\n\n";
 
 pub(super) struct Starter {
     pub(super) surroundings: Surroundings,
@@ -45,7 +46,8 @@ impl std::fmt::Debug for Starter {
 }
 
 impl Starter {
-    /// Reads the configuration and builds the engine; no network, no database.
+    /// Reads the configuration and builds the engine; no network, no database, no command. What
+    /// takes longer is begun here and goes on beside the answer.
     pub(super) fn initialize(&self, session: &Arc<Session>, params: InitializeParams) {
         let client = ClientFacts::read(&params);
         tracing::info!(client = client.name, lsp = client.is_lsp, "initialize");
@@ -66,25 +68,36 @@ impl Starter {
             session.speak_v0();
         }
         let pace = if word("env") == Some("test") { Pace::Deterministic } else { Pace::Normal };
-        let started = self.engine(session, client, options, pace);
+        self.start(session, client, options, pace);
         if let Some(pid) = params.process_id {
             watch_parent(pid, session);
         }
-        session.start(started);
     }
 
-    fn engine(&self, session: &Arc<Session>, client: ClientFacts, options: Value, pace: Pace) -> Started {
-        let mut loaded = self.surroundings.configuration(Some(options));
+    fn start(&self, session: &Arc<Session>, client: ClientFacts, options: Value, pace: Pace) {
+        let workspace = session.workspace();
+        let workspace_roots = workspace.roots().iter().map(|root| root.path.clone()).collect();
+        let wishes = Wishes { options: Some(options), workspace_roots };
+        let mut loaded = self.surroundings.configuration(wishes.clone(), &Memory::default());
         let sink = Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session)));
+        let known = loaded.problems.len();
         let engine = self.surroundings.engine(&mut loaded, sink, pace);
-        let Loaded { config, problems } = loaded;
-        Started {
-            client,
-            engine,
-            welcome_message: config.welcome_message.unwrap_or_else(|| WELCOME.to_owned()),
-            default_agent: config.default_agent,
-            problems,
-        }
+        session.present(Presentation::of(&loaded.config));
+        // With a command in it, this configuration is only a beginning, and so are its problems.
+        let hold = (!loaded.commands.is_empty()).then(|| engine.hold_prompts());
+        let problems = if hold.is_some() { Vec::new() } else { loaded.problems.clone() };
+        session.start(Started { client, engine, problems: problems.clone() });
+        let keeper = Keeper {
+            surroundings: self.surroundings.clone(),
+            client: self.client.clone(),
+            session: Arc::clone(session),
+            wishes,
+            files: self.surroundings.files_to_watch(&loaded),
+            of_registry: loaded.problems.split_off(known),
+            reported: problems,
+            config: loaded.config,
+        };
+        tokio::spawn(keeper.run(hold));
     }
 
     /// The client listens from now on: tell it what it needs, then look for more models.
@@ -97,12 +110,9 @@ impl Starter {
             update_config(&client, &session).await;
             client.notify::<ToolServerUpdated>(&native_tools()).await;
             for problem in &started.problems {
-                tracing::warn!(%problem, "configuration");
-                let text = format!("Configuration: {problem}");
-                for frame in show_message(&session, MessageType::Warning, text) {
-                    let _ = client.outbox.push(frame).await;
-                }
+                tell_problem(&client, &session, problem).await;
             }
+            session.listen();
             find_models(&client, &session, started).await;
         });
     }
@@ -117,6 +127,14 @@ pub(super) fn native_tools() -> ToolServerUpdatedParams {
     })
 }
 
+/// Says what is wrong in the configuration, where the user sees it.
+pub(super) async fn tell_problem(client: &Client, session: &Session, problem: &ConfigProblem) {
+    tracing::warn!(%problem, "configuration");
+    for frame in show_message(session, MessageType::Warning, format!("Configuration: {problem}")) {
+        let _ = client.outbox.push(frame).await;
+    }
+}
+
 /// Tells the client what it can choose from, as far as that is news.
 pub(super) async fn update_config(client: &Client, session: &Session) {
     if let Some(params) = config_update(session) {
@@ -127,9 +145,11 @@ pub(super) async fn update_config(client: &Client, session: &Session) {
 pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
     let started = session.started()?;
     let catalog = started.engine.catalog();
+    let presentation = session.presentation();
     let mut agents = catalog.agents;
     // The default agent is the selected one; an unknown one is not offered.
-    let agent = if agents.contains(&started.default_agent) { started.default_agent.clone() } else { agents.remove(0) };
+    let agent =
+        if agents.contains(&presentation.default_agent) { presentation.default_agent } else { agents.remove(0) };
     let agents = started.engine.catalog().agents;
     let model = catalog.default_model.to_string();
     // Once the user has prompted or selected, the choice of the model is theirs.
@@ -148,7 +168,7 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
         variants: Some(variants),
         select_variant: Some(select_variant),
         select_trust: None,
-        welcome_message: Some(started.welcome_message.clone()),
+        welcome_message: Some(presentation.welcome_message),
         default_model: is_ours.then_some(model),
         default_agent: Some(agent),
         default_behavior: Some(behavior),

@@ -19,9 +19,8 @@ pub struct Environment {
     pub logins: BTreeMap<String, Secret>,
     /// Finds the key for a `keyRc`.
     pub netrc: Option<Lookup<Secret>>,
-    /// The texts of Amazon's two files.
-    pub aws_credentials: String,
-    pub aws_config: String,
+    /// The texts of Amazon's two files, `credentials` and `config`; asked for only by its dialect.
+    pub aws_file: Option<Lookup<String>>,
     /// The user's configuration file, shown by the guide whether or not it exists.
     pub config_path: PathBuf,
     /// Where the catalogue of models is kept; nowhere when absent.
@@ -35,6 +34,12 @@ impl Environment {
         let value = self.vars.get(name).cloned().or_else(asked)?;
         let value = value.trim();
         (!value.is_empty()).then(|| value.to_owned())
+    }
+}
+
+impl Environment {
+    pub(super) fn aws(&self, file: &str) -> String {
+        self.aws_file.as_ref().and_then(|read| read(file)).unwrap_or_default()
     }
 }
 

@@ -127,7 +127,7 @@ impl Inner {
 
     /// Puts another snapshot in the place of the present one. Returns whether a client would see
     /// the difference.
-    fn replace(&self, make: impl FnOnce(&Snapshot) -> Snapshot) -> bool {
+    pub(super) fn replace(&self, make: impl FnOnce(&Snapshot) -> Snapshot) -> bool {
         let mut place = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
         let after = make(&place);
         let changed = after.models != place.models || !after.entries.keys().eq(place.entries.keys());

@@ -42,7 +42,7 @@ pub type BuildUpstream = Arc<dyn Fn(&str, &ProviderConfig, Option<Secret>) -> Ar
 impl Wiring {
     /// What a server runs with.
     pub fn standard(config: &Config, environment: &Environment) -> Self {
-        let http = http::Client::new(http::Settings { connect_timeout: config.connect_timeout });
+        let http = http::Client::configured(config);
         let timeouts = Timeouts::new(config.stream_idle_timeout);
         let environment = environment.clone();
         let fetch_catalogue = config.models_dev.then(|| fetch::from_models_dev(http.clone()));
@@ -55,7 +55,7 @@ impl Wiring {
                 Some(ollama::NAME) => Arc::new(Ollama::new(id, provider, key, http, timeouts)),
                 Some(bedrock::NAME) => {
                     let variable = |name: &str| environment.get(name);
-                    let access = AwsAccess::find(variable, &environment.aws_credentials, &environment.aws_config);
+                    let access = AwsAccess::find(variable, &environment.aws("credentials"), &environment.aws("config"));
                     Arc::new(Bedrock::new(id, provider, key, access, http, timeouts))
                 }
                 _ => Arc::new(OpenAiChat::new(id, provider, key, http, timeouts)),

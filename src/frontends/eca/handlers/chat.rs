@@ -36,7 +36,7 @@ impl Answer<ChatPrompt> for EcaServer {
             Ok(prompt) => prompt,
             Err(problem) => return Ok(refused(problem.to_string())),
         };
-        prompt.agent.get_or_insert_with(|| started.default_agent.clone());
+        prompt.agent.get_or_insert_with(|| self.session.presentation().default_agent);
         // Nothing is awaited before this: a stop that follows must find the prompt submitted.
         let accepted = match started.engine.submit(prompt) {
             Ok(accepted) => accepted,

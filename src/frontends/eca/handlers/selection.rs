@@ -77,7 +77,7 @@ fn model_selected(session: &Session, started: &Started, params: ChatSelectedMode
             return vec![updated(session, chat, None, Vec::new(), None)];
         }
     };
-    let agent = selection.agent.unwrap_or_else(|| started.default_agent.clone());
+    let agent = selection.agent.unwrap_or_else(|| session.presentation().default_agent);
     let (names, selected) = variants(&started.engine, &model, params.variant.as_deref(), &agent);
     if chat.is_none() {
         session.select(|selection| {
@@ -89,7 +89,7 @@ fn model_selected(session: &Session, started: &Started, params: ChatSelectedMode
 }
 
 fn agent_selected(session: &Session, started: &Started, params: ChatSelectedAgentChangedParams) -> Vec<Frame> {
-    let named = params.agent.or(params.behavior).unwrap_or_else(|| started.default_agent.clone());
+    let named = params.agent.or(params.behavior).unwrap_or_else(|| session.presentation().default_agent);
     let agent = from_wire::agent(&named);
     let (chat, chats_model) = scope(session, params.chat_id);
     let current = chats_model.clone().or_else(|| session.selection().model);

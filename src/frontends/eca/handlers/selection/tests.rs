@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::{AgentConfig, Config};
 use crate::engine::{Event, EventSink, Options, Pace};
-use crate::frontends::eca::session::ClientFacts;
+use crate::frontends::eca::session::{ClientFacts, Presentation};
 use crate::frontends::eca::start::config_update;
 use crate::providers::{Environment, Registry, Wiring};
 use crate::store::Store;
@@ -37,13 +37,8 @@ fn session(config: &Config) -> Session {
         pace: Pace::Deterministic,
     });
     let session = Session::default();
-    session.start(Started {
-        client: ClientFacts::default(),
-        engine,
-        welcome_message: String::new(),
-        default_agent: "code".into(),
-        problems: Vec::new(),
-    });
+    session.present(Presentation::of(config));
+    session.start(Started { client: ClientFacts::default(), engine, problems: Vec::new() });
     session
 }
 
