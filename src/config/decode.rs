@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::document::{Document, KeyPath, kind_of};
-use super::{CacheRetention, Config, ConfigProblem, ModelConfig, NetworkConfig, ProviderConfig, RetryConfig, Secret};
+use super::{Config, ConfigProblem, ModelConfig, NetworkConfig, ProviderConfig, RetryConfig, Secret};
 
 /// A longer time is a mistake, and far larger numbers would overflow clocks.
 const MAX_SECONDS: f64 = 30.0 * 24.0 * 3600.0;
@@ -46,9 +46,7 @@ impl<'a> Decoder<'a> {
         });
         self.optional_text(values, "welcomeMessage", &mut config.welcome_message, Blank::IsText);
         self.flag(values, "localDiscovery", &mut config.local_discovery, defaults.local_discovery);
-        if self.loose && ["pureConfig", "env"].iter().any(|key| self.is_isolated(values, key)) {
-            config.models_dev = false;
-        }
+        config.models_dev &= !self.is_isolated(values);
         self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
         self.agents(values, config);
         self.variants_by_model(values, config);
@@ -94,12 +92,6 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A client's test suite wants nothing that depends on the machine or the network.
-    fn is_isolated(&self, values: &'a Map<String, Value>, key: &str) -> bool {
-        let found = self.find(values, key).map(|(_, value)| value);
-        found.is_some_and(|value| *value == Value::Bool(true) || value.as_str() == Some("test"))
-    }
-
     fn provider(&mut self, entry: &'a Map<String, Value>, provider: &mut ProviderConfig) {
         self.optional_text(entry, "api", &mut provider.api, Blank::IsNone);
         if let Some(api) = &mut provider.api {
@@ -118,7 +110,7 @@ impl<'a> Decoder<'a> {
         self.optional_text(entry, "thinkTagEnd", &mut provider.think_tag_end, Blank::IsText);
         self.headers(entry, &mut provider.extra_headers);
         self.flag(entry, "fetchModels", &mut provider.fetch_models, true);
-        self.value(entry, "cacheRetention", cache_retention, &mut provider.cache_retention);
+        self.value(entry, "cacheRetention", choices::cache_retention, &mut provider.cache_retention);
         self.object(entry, "retry", |decoder, retry| decoder.retry(retry, &mut provider.retry));
         self.object(entry, "models", |decoder, models| {
             for (name, value) in models {
@@ -350,16 +342,6 @@ enum Blank {
 fn expected(what: &str, found: &Value) -> String {
     let why = if found.is_number() && what.contains("number") { "this one" } else { kind_of(found) };
     format!("expected {what}, not {why}; the value is ignored")
-}
-
-fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, String> {
-    match found {
-        None => Ok(CacheRetention::Short),
-        Some(Value::String(text)) if text.trim() == "short" => Ok(CacheRetention::Short),
-        Some(Value::String(text)) if text.trim() == "long" => Ok(CacheRetention::Long),
-        Some(Value::String(_)) => Err("expected \"short\" or \"long\"; the value is ignored".to_owned()),
-        Some(other) => Err(expected("\"short\" or \"long\"", other)),
-    }
 }
 
 fn number(value: &Value) -> Option<f64> {

@@ -40,7 +40,12 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/config", "llm", &["Cost"], "a price in the configuration is the price the model vocabulary computes with"),
     ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
-    ("src/frontends/eca/handlers/providers.rs", "providers", &["KeySource", "ProviderView"], "shows providers as data"),
+    (
+        "src/frontends/eca/handlers/providers.rs",
+        "providers",
+        &["KeySource", "ProviderState", "ProviderView"],
+        "shows providers as data",
+    ),
     ("src/frontends/eca/handlers/chat.rs", "store", &["ChatSummary", "ListQuery", "ListSort"], "lists chats as data"),
     ("src/frontends/terminal", "cli", &["ChatArgs"], "the command line is this front end's wire"),
     ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),

@@ -5,11 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{Blank, Decoder, current_agent_name, expected};
-use crate::config::{AgentConfig, Config, VariantRule};
+use crate::config::{AgentConfig, CacheRetention, Config, VariantRule};
 
 type Variants = BTreeMap<String, Map<String, Value>>;
 
 impl<'a> Decoder<'a> {
+    /// Whether a client's test suite asks for nothing that depends on the machine or the network.
+    pub(super) fn is_isolated(&self, values: &'a Map<String, Value>) -> bool {
+        let says = |key: &str, what: Value| self.find(values, key).is_some_and(|(_, value)| *value == what);
+        self.loose && (says("pureConfig", true.into()) || says("env", "test".into()))
+    }
+
     /// `behavior` is the older name of `agent`.
     pub(super) fn agents(&mut self, values: &'a Map<String, Value>, config: &mut Config) {
         for key in ["behavior", "agent"] {
@@ -53,6 +59,16 @@ impl<'a> Decoder<'a> {
                 });
             }
         });
+    }
+}
+
+pub(super) fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, String> {
+    match found {
+        None => Ok(CacheRetention::Short),
+        Some(Value::String(text)) if text.trim() == "short" => Ok(CacheRetention::Short),
+        Some(Value::String(text)) if text.trim() == "long" => Ok(CacheRetention::Long),
+        Some(Value::String(_)) => Err("expected \"short\" or \"long\"; the value is ignored".to_owned()),
+        Some(other) => Err(expected("\"short\" or \"long\"", other)),
     }
 }
 

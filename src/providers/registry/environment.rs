@@ -30,7 +30,9 @@ pub struct Environment {
 impl Environment {
     /// A variable that says something.
     pub fn get(&self, name: &str) -> Option<String> {
-        let asked = || self.variable.as_ref().and_then(|variable| variable(name));
+        // All variables of these names are in the map; one that is not there is not set.
+        let is_mapped = name.ends_with("_API_KEY") || name.ends_with("_API_URL");
+        let asked = || self.variable.as_ref().filter(|_| !is_mapped).and_then(|variable| variable(name));
         let value = self.vars.get(name).cloned().or_else(asked)?;
         let value = value.trim();
         (!value.is_empty()).then(|| value.to_owned())

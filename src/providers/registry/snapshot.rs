@@ -117,7 +117,9 @@ impl Entry {
 
 fn models_of(id: &str, entry: &Entry, catalog: &Catalog) -> Vec<ModelInfo> {
     let facts = |real: &str, written: &str| facts(catalog, entry, real, written);
-    if entry.list_failed && entry.listed.is_empty() && entry.config.fetch_models {
+    // What a vendor has that every customer sets up alone is not what it has in general.
+    let is_common = entry.vendor.is_none_or(|vendor| vendor.endpoints.iter().any(|endpoint| endpoint.url.is_some()));
+    if entry.list_failed && entry.listed.is_empty() && entry.config.fetch_models && is_common {
         // The provider did not say what it has; the catalogue may know.
         let known = |name: &str| ListedModel { name: name.to_owned(), ..ListedModel::default() };
         let names = discovery::usable(catalog.names_of(id).map(known).collect());

@@ -42,6 +42,7 @@ pub fn default_config(url: &str) -> Value {
     json!({
         "defaultModel": "mock/m1",
         "localDiscovery": false,
+        "modelsDev": false,
         "chat": {"title": false},
         "providers": {"mock": {
             "api": "openai-chat",
