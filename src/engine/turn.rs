@@ -148,13 +148,7 @@ impl Turn {
 
     /// Keeps the answer and runs its tool calls. Returns whether the model wants to go on.
     async fn settle(&mut self, answer: Answer, repeats: &mut RepeatGuard) -> Result<bool, Stopped> {
-        let Answer { mut parts, calls, stop } = answer;
-        parts.extend(calls.iter().map(|call| Part::ToolCall {
-            id: call.id.to_string(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            replay: call.replay.clone(),
-        }));
+        let Answer { parts, calls, stop } = answer;
         self.record(Message { role: Role::Assistant, parts }).await?;
         let notice = match stop {
             StopReason::MaxTokens => Some("\n\nThe model reached its output limit; the answer is incomplete."),
@@ -215,10 +209,13 @@ impl Turn {
         let mut stream = self.provider.stream(request);
         let mut usage = None;
         let mut generating = false;
+        // Registered once, not once per piece.
+        let stopped = self.emitter.stop.clone();
+        let mut stopped = std::pin::pin!(stopped.cancelled());
         let stop = loop {
             let next = tokio::select! {
                 biased;
-                () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
+                () = &mut stopped => return Err(AskError::Stopped),
                 next = stream.next() => next,
             };
             let delta = match next {
@@ -243,7 +240,8 @@ impl Turn {
             }
         };
         drop(stream);
-        if self.open.lock().is_empty() {
+        // A refusal needs no words.
+        if stop != StopReason::Refusal && self.open.lock().is_empty() {
             return Err(AskError::Llm(self.empty_answer()));
         }
         self.finish_answer(stop, usage).await
@@ -256,7 +254,7 @@ impl Turn {
         }
         let mut open = self.open.lock();
         // The calls stay open until each has its own end on the wire.
-        Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
+        Ok(Answer { parts: open.take_parts(), calls: open.calls.clone(), stop })
     }
 
     async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
@@ -273,7 +271,7 @@ impl Turn {
                 self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
-                self.open.lock().calls.push(call);
+                self.open.lock().add_call(call);
                 Ok(())
             }
             Delta::ToolCallArguments { index, text } => {
@@ -462,7 +460,7 @@ impl Turn {
             self.emitter.emit(event).await?;
             self.open.forget_first();
         }
-        Ok(std::mem::take(&mut self.open.lock().parts))
+        Ok(self.open.lock().take_unfinished())
     }
 
     /// Closes what is open, keeps what came, and says what went wrong.

@@ -48,7 +48,7 @@ impl OpenState {
             events.push(event);
             self.forget_first();
         }
-        (events, std::mem::take(&mut self.lock().parts))
+        (events, self.lock().take_unfinished())
     }
 
     /// What closes the first thing that is open. It stays open until it is forgotten: a turn that is
@@ -79,6 +79,38 @@ impl Open {
             Some(Part::Text(last)) => last.push_str(text),
             _ => self.parts.push(Part::Text(text.to_owned())),
         }
+    }
+
+    /// The call takes its place among the parts, because vendors want thoughts and calls back in
+    /// the order in which they came; it is filled in when the answer is complete.
+    pub(super) fn add_call(&mut self, call: OpenCall) {
+        self.parts.push(Part::ToolCall {
+            id: call.id.to_string(),
+            name: call.name.clone(),
+            arguments: String::new(),
+            replay: None,
+        });
+        self.calls.push(call);
+    }
+
+    /// The parts of a complete answer.
+    pub(super) fn take_parts(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        for part in &mut parts {
+            let Part::ToolCall { id, arguments, replay, .. } = part else { continue };
+            if let Some(call) = self.calls.iter().find(|call| call.id.as_str() == id) {
+                arguments.clone_from(&call.arguments);
+                replay.clone_from(&call.replay);
+            }
+        }
+        parts
+    }
+
+    /// The parts of an answer that broke off: half a call is worth nothing.
+    pub(super) fn take_unfinished(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
+        parts
     }
 
     pub(super) fn end_reason(&mut self, replay: Option<Replay>) {
