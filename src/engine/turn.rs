@@ -330,7 +330,7 @@ impl Turn {
         let event = self.open.lock().reason.as_ref().map(OpenReason::finished);
         if let Some(event) = event {
             self.emitter.emit(event).await?;
-            let _ = self.open.lock().end_reason(replay);
+            self.open.lock().end_reason(replay);
         }
         Ok(())
     }
@@ -435,8 +435,7 @@ impl Turn {
     /// of this turn alone: the history reads as one answer.
     async fn go_on(&mut self, error: &LlmError, continued: u32) -> Result<(), Stopped> {
         tracing::info!(chat = %self.emitter.chat, %error, continued, "a broken answer is continued");
-        let (events, parts) = self.open.close();
-        self.emit_all(events).await?;
+        let parts = self.close_open().await?;
         self.record(Message { role: Role::Assistant, parts }).await?;
         let text = "The connection broke in the middle of your answer. Go on exactly where it ends, without \
                     repeating or introducing anything.";
@@ -456,10 +455,17 @@ impl Turn {
         }
     }
 
+    async fn close_open(&self) -> Result<Vec<Part>, Stopped> {
+        while let Some(event) = self.open.first_end() {
+            self.emitter.emit(event).await?;
+            self.open.forget_first();
+        }
+        Ok(self.open.lock().take_unfinished())
+    }
+
     /// Closes what is open, keeps what came, and says what went wrong.
     async fn fail(&mut self, text: &str) -> Result<(), Stopped> {
-        let (events, parts) = self.open.close();
-        self.emit_all(events).await?;
+        let parts = self.close_open().await?;
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }
