@@ -5,13 +5,13 @@
 //! it is kept. What it has begun and not ended stands in [`OpenState`], so that the chat can close a
 //! turn that was stopped, even one that had to be aborted.
 
+mod gather;
 mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -29,6 +29,7 @@ use crate::llm::{
 };
 use crate::providers::retry;
 
+use gather::Gathered;
 use open::OpenReason;
 pub(super) use open::OpenState;
 
@@ -206,7 +207,7 @@ impl Turn {
     }
 
     async fn listen(&mut self, request: Request) -> Result<Answer, AskError> {
-        let mut stream = self.provider.stream(request);
+        let mut stream = Gathered::new(self.provider.stream(request));
         let mut usage = None;
         let mut generating = false;
         // Registered once, not once per piece.
