@@ -40,7 +40,7 @@ pub use event::{
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 
 /// How long an orderly shutdown may take before the rest is cut off.
-const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_800);
+const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_600);
 const STORE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// What an engine is made of.

@@ -61,7 +61,7 @@ pub(crate) fn run(mock: &Mock) -> Outcome<Vec<Row>> {
             stalled.stop_took,
             MOST_STOP,
             "s",
-            format!("after {:.0} ms", stalled.stop_took * 1e3),
+            format!("after {:.1} ms", stalled.stop_took * 1e3),
         ),
         Row::holds(
             "the same: 50 turns of 4 MiB, one of them stopped",

@@ -229,7 +229,7 @@ impl ChatActor {
             (None, _) => None,
         };
         let agent = prompt.agent.as_deref().unwrap_or(accept::DEFAULT_AGENT);
-        let payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
+        let variant_payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
         let (sender, events) = mpsc::channel(16);
         let settings = self.shared.settings();
         let open = OpenState::default();
@@ -240,7 +240,7 @@ impl ChatActor {
             retry: settings.registry.retry(model.provider()),
             model,
             max_steps: settings.chat.max_steps,
-            payload,
+            variant_payload,
             system: request::system_prompt(agent, &prompt.workspace),
             history: self.history.clone(),
             used_call_ids: call_ids(&self.history),

@@ -6,6 +6,9 @@ use crate::base::ModelId;
 use crate::llm::{Message, ModelInfo, Part, Request, Role};
 use crate::workspace::Workspace;
 
+/// What a model's variant adds to the body of a request.
+pub(super) type Payload = serde_json::Map<String, serde_json::Value>;
+
 /// The request for the next answer. Neighbours of one role become one message, because strict
 /// servers want user and assistant to alternate and a failed turn leaves a question unanswered.
 pub(super) fn assemble(model: &ModelId, system: &str, history: &[Message], info: Option<&ModelInfo>) -> Request {

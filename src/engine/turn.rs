@@ -5,14 +5,13 @@
 //! it is kept. What it has begun and not ended stands in [`OpenState`], so that the chat can close a
 //! turn that was stopped, even one that had to be aborted.
 
+mod gather;
 mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -30,6 +29,7 @@ use crate::llm::{
 };
 use crate::providers::retry;
 
+use gather::Gathered;
 use open::OpenReason;
 pub(super) use open::OpenState;
 
@@ -41,8 +41,7 @@ pub(super) struct Turn {
     pub(super) info: Option<ModelInfo>,
     pub(super) retry: RetryConfig,
     pub(super) max_steps: u32,
-    /// What the model's variant adds to the body.
-    pub(super) payload: Map<String, Value>,
+    pub(super) variant_payload: request::Payload,
     pub(super) system: String,
     pub(super) history: Vec<Message>,
     pub(super) used_call_ids: HashSet<ToolCallId>,
@@ -184,7 +183,7 @@ impl Turn {
     /// One answer, tried again while nothing was shown and the error is worth it.
     async fn ask(&mut self) -> Result<Answer, AskError> {
         let mut request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
-        request.payload.clone_from(&self.payload);
+        request.payload.clone_from(&self.variant_payload);
         let mut attempt = 0;
         loop {
             let error = match self.listen(request.clone()).await {
@@ -210,7 +209,7 @@ impl Turn {
     }
 
     async fn listen(&mut self, request: Request) -> Result<Answer, AskError> {
-        let mut stream = self.provider.stream(request);
+        let mut stream = Gathered::new(self.provider.stream(request));
         let mut usage = None;
         let mut generating = false;
         // Registered once, not once per piece.
@@ -334,7 +333,7 @@ impl Turn {
         let event = self.open.lock().reason.as_ref().map(OpenReason::finished);
         if let Some(event) = event {
             self.emitter.emit(event).await?;
-            let _ = self.open.lock().end_reason(replay);
+            self.open.lock().end_reason(replay);
         }
         Ok(())
     }
@@ -439,8 +438,7 @@ impl Turn {
     /// of this turn alone: the history reads as one answer.
     async fn go_on(&mut self, error: &LlmError, continued: u32) -> Result<(), Stopped> {
         tracing::info!(chat = %self.emitter.chat, %error, continued, "a broken answer is continued");
-        let (events, parts) = self.open.close();
-        self.emit_all(events).await?;
+        let parts = self.close_open().await?;
         self.record(Message { role: Role::Assistant, parts }).await?;
         let text = "The connection broke in the middle of your answer. Go on exactly where it ends, without \
                     repeating or introducing anything.";
@@ -460,10 +458,17 @@ impl Turn {
         }
     }
 
+    async fn close_open(&self) -> Result<Vec<Part>, Stopped> {
+        while let Some(event) = self.open.first_end() {
+            self.emitter.emit(event).await?;
+            self.open.forget_first();
+        }
+        Ok(self.open.lock().take_unfinished())
+    }
+
     /// Closes what is open, keeps what came, and says what went wrong.
     async fn fail(&mut self, text: &str) -> Result<(), Stopped> {
-        let (events, parts) = self.open.close();
-        self.emit_all(events).await?;
+        let parts = self.close_open().await?;
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }

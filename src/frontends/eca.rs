@@ -96,8 +96,12 @@ pub async fn serve(
     {
         tracing::error!(%error, "shutdown");
     }
-    outbox.close();
-    if tokio::time::timeout(FLUSH_DEADLINE, outbox.flushed()).await.is_err() {
+    let last_words = async {
+        dispatcher.all_answered().await;
+        outbox.close();
+        outbox.flushed().await;
+    };
+    if tokio::time::timeout(FLUSH_DEADLINE, last_words).await.is_err() {
         tracing::warn!("the client did not read everything");
     }
     Ok(())

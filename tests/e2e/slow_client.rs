@@ -35,8 +35,8 @@ impl Flood {
         Self::of(talk, None).await
     }
 
-    /// Sends these deltas; with a gate it thinks until that is open.
-    async fn of(delta: fn(usize) -> Value, thinking: Option<Gate>) -> Self {
+    /// Sends these chunks; before that one other, and waits until the gate is open.
+    async fn of(chunk: fn(usize) -> Value, before: Option<(Value, Gate)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let flood = Self {
             url: format!("http://{}", listener.local_addr().unwrap()),
@@ -48,7 +48,7 @@ impl Flood {
             (Arc::clone(&flood.accepted), Arc::clone(&flood.stalled), Arc::clone(&flood.closed));
         tokio::spawn(async move {
             let (socket, _) = listener.accept().await.unwrap();
-            pour(&socket, delta, thinking, &accepted, &stalled).await;
+            pour(&socket, chunk, before, &accepted, &stalled).await;
             closed.notify_one();
         });
         flood
@@ -56,7 +56,7 @@ impl Flood {
 }
 
 fn talk(number: usize) -> Value {
-    json!({"content": piece(number)})
+    delta(&json!({"content": piece(number)}))
 }
 
 /// The arguments of a call that never ends. Each piece is a message of its own, so they fill the
@@ -64,7 +64,15 @@ fn talk(number: usize) -> Value {
 fn call(number: usize) -> Value {
     let id = if number == 0 { json!("call_1") } else { Value::Null };
     let name = if number == 0 { json!("grep") } else { Value::Null };
-    json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": name, "arguments": "x"}}]})
+    delta(&json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": name, "arguments": "x"}}]}))
+}
+
+fn give_up(_: usize) -> Value {
+    json!({"error": {"message": "out of luck", "code": 400}})
+}
+
+fn delta(delta: &Value) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta}]})
 }
 
 /// Numbered pieces, so that a lost or doubled one is seen.
@@ -74,8 +82,8 @@ fn piece(number: usize) -> String {
 
 async fn pour(
     socket: &TcpStream,
-    delta: fn(usize) -> Value,
-    thinking: Option<Gate>,
+    chunk: fn(usize) -> Value,
+    before: Option<(Value, Gate)>,
     accepted: &AtomicUsize,
     stalled: &Notify,
 ) {
@@ -84,13 +92,13 @@ async fn pour(
     while socket.readable().await.is_ok() && socket.try_read(&mut request).is_err() {}
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let mut bytes = head.as_bytes().to_vec();
-    if let Some(gate) = thinking {
-        bytes.extend(event(&json!({"reasoning_content": "hm"})));
+    if let Some((first, gate)) = before {
+        bytes.extend(event(&first));
         let _ = socket.try_write(&std::mem::take(&mut bytes));
         gate.pass().await;
     }
     for number in 0.. {
-        bytes.extend(event(&delta(number)));
+        bytes.extend(event(&chunk(number)));
         while !bytes.is_empty() {
             match socket.try_write(&bytes) {
                 Ok(written) => {
@@ -111,8 +119,8 @@ async fn pour(
     }
 }
 
-fn event(delta: &Value) -> Vec<u8> {
-    let event = format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
+fn event(chunk: &Value) -> Vec<u8> {
+    let event = format!("data: {chunk}\n\n");
     format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()
 }
 
@@ -169,34 +177,65 @@ async fn requests_are_answered_once_the_client_reads_again() {
     server.finish().await;
 }
 
-#[tokio::test]
-async fn a_reason_that_ends_while_the_client_does_not_read_is_still_finished() {
+/// Stops a model that has begun something while the queue to the client is full, and returns its
+/// turn. `then` is what the model sends when the queue is full.
+async fn stopped_behind_a_full_queue(first: Value, then: fn(usize) -> Value) -> Vec<String> {
     let gate = Gate::new();
-    let (talker, thinker) = (Flood::of(call, None).await, Flood::of(talk, Some(gate.clone())).await);
-    let provider = json!({"api": "openai-chat", "url": thinker.url, "fetchModels": false, "models": {"m": {}}});
-    let mut server = TestServer::at(&talker.url).config(json!({"providers": {"thinker": provider}})).start().await;
-    let params = ChatPromptParams { model: Some("thinker/m".into()), ..prompt(Some("thinker"), "think") };
+    let (talker, other) = (Flood::of(call, None).await, Flood::of(then, Some((first, gate.clone()))).await);
+    let provider = json!({"api": "openai-chat", "url": other.url, "fetchModels": false, "models": {"m": {}}});
+    let mut server = TestServer::at(&talker.url).config(json!({"providers": {"other": provider}})).start().await;
+    let params = ChatPromptParams { model: Some("other/m".into()), ..prompt(Some("other"), "begin") };
     server.request::<ChatPrompt>(params).await;
-    server.find("a thought", |message| message["params"]["content"]["type"] == "reasonText").await;
+    let begun = |message: &Value| {
+        matches!(message["params"]["content"]["type"].as_str(), Some("reasonText" | "toolCallPrepare"))
+    };
+    let mut turn = server.everything_until("a beginning", begun).await;
     server.stop_reading();
     server.start_prompt(Some("talker"), "talk");
     within_guard("a full queue", talker.stalled.notified()).await;
-    // Now the end of the reason finds no room, and the words behind it are not read either.
+    // What ends the beginning finds no room now: either what follows is not read, or the model is
+    // given up, and both can be seen from the model's side.
     gate.open();
-    within_guard("back-pressure", thinker.stalled.notified()).await;
-    server.stop("thinker");
-    within_guard("the end of the connection", thinker.closed.notified()).await;
+    within_guard("a model in trouble", async {
+        tokio::select! {
+            () = other.stalled.notified() => {}
+            () = other.closed.notified() => other.closed.notify_one(),
+        }
+    })
+    .await;
+    server.stop("other");
+    within_guard("the end of the connection", other.closed.notified()).await;
+    // Notifications are handled in order, so this end shows that the first stop has been handled.
     server.stop("talker");
+    within_guard("the end of the talk", talker.closed.notified()).await;
     server.go_on_reading();
-    let turn = server.collect_turn("thinker").await;
-    let lines = outline(&turn);
+    turn.extend(server.collect_turn("other").await);
+    server.collect_turn("talker").await;
+    server.find("the response", |message| message.get("method").is_none()).await;
+    server.finish().await;
+    outline(&turn)
+}
+
+fn thought() -> Value {
+    delta(&json!({"reasoning_content": "hm"}))
+}
+
+#[tokio::test]
+async fn a_reason_that_ends_while_the_client_does_not_read_is_still_finished() {
+    let lines = stopped_behind_a_full_queue(thought(), talk).await;
     assert_eq!(
         lines[lines.len() - 5..],
         ["system text", "reasonFinished", "status stopping", "status idle", "finished"]
     );
-    server.collect_turn("talker").await;
-    server.find("the response", |message| message.get("method").is_none()).await;
-    server.finish().await;
+}
+
+#[tokio::test]
+async fn what_a_failed_model_left_open_is_closed_although_the_client_does_not_read() {
+    for (first, end) in [(thought(), "reasonFinished"), (call(0), "toolCallRejected call_1")] {
+        let lines = stopped_behind_a_full_queue(first, give_up).await;
+        assert_eq!(lines.iter().filter(|line| *line == end).count(), 1, "{lines:?}");
+        assert_eq!(lines.last().map(String::as_str), Some("finished"));
+    }
 }
 
 #[tokio::test]

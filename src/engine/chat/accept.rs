@@ -4,12 +4,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join;
-use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
+use super::super::request::Payload;
 use super::super::turn::ConnectionReport;
 use super::super::{Pace, context};
 use super::{ChatActor, Origin};
@@ -128,7 +128,7 @@ impl ChatActor {
         agent: &str,
         model: &ModelId,
         notes: &mut Vec<String>,
-    ) -> Map<String, Value> {
+    ) -> Payload {
         let wanted = wanted.map(str::trim).filter(|name| !name.is_empty());
         let settings = self.shared.settings();
         let preferred = settings.agents.get(agent).and_then(|agent| agent.variant.as_deref());

@@ -49,7 +49,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { frames: 1024, bytes: 4 * 1024 * 1024, merge_from: 32, merged_bytes: 32 * 1024 }
+        Self { frames: 1024, bytes: 4 * 1024 * 1024, merge_from: 64, merged_bytes: 32 * 1024 }
     }
 }
 
