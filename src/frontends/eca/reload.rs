@@ -46,6 +46,8 @@ pub(super) struct Keeper {
     /// What has been said about the configuration that is in use.
     pub(super) reported: Vec<ConfigProblem>,
     pub(super) files: Vec<PathBuf>,
+    /// What the load at the start found out.
+    pub(super) memory: Memory,
     /// What the registry had to say about `config`.
     pub(super) of_registry: Vec<ConfigProblem>,
 }
@@ -61,7 +63,7 @@ impl Keeper {
     }
 
     async fn keep(mut self, hold: Option<PromptHold>) {
-        let mut memory = Memory::default();
+        let mut memory = std::mem::take(&mut self.memory);
         let mut asked = BTreeSet::new();
         let mut watch = Watch::new();
         watch.set(self.files.clone());
