@@ -30,8 +30,8 @@ const QUIET: Duration = Duration::from_millis(200);
 const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a question about trust may stay on the user's screen.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
-/// How often one change may lead to further files before it is taken as it is.
-const MOST_ROUNDS: usize = 3;
+/// How often what was read may be outdated at once before it is taken as it is.
+const MOST_ROUNDS: usize = 10;
 
 const TRUST: &str = "Trust this content";
 const NOT_NOW: &str = "Not now";
@@ -85,7 +85,7 @@ impl Keeper {
         }
     }
 
-    /// Reads everything, again if it turned out to depend on a file that was not watched before.
+    /// Reads everything, and again when something may have changed unnoticed meanwhile.
     async fn load(&mut self, memory: &mut Memory, watch: &mut Watch) -> Loaded {
         // What is read next are the newest folders; a change of them before now is no news.
         let _ = self.session.folders_changed().now_or_never();
