@@ -1,7 +1,7 @@
 //! The engine: chats, turns and models behind one handle. This is the boundary that every front
 //! end talks to; it knows no wire format.
 //!
-//! A chat is an actor: one task that owns its history and reads [`Command`](chat::Command)s from
+//! A chat is an actor: one task that owns its history and reads commands from
 //! an inbox. The table here holds only handles. What must not wait behind the inbox, the
 //! interruption of a running turn, goes through a token in the handle.
 
@@ -39,7 +39,7 @@ pub use event::{
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 
 /// How long an orderly shutdown may take before the rest is cut off.
-const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_800);
+const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_600);
 const STORE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// What an engine is made of.
@@ -173,7 +173,7 @@ impl Engine {
     pub async fn delete(&self, chat: &ChatId) -> Result<(), DeleteError> {
         let (reply, done) = oneshot::channel();
         self.shared
-            .with_handle(chat, chat::Origin::Minted, |handle| {
+            .with_handle(chat, chat::Origin::Client, |handle| {
                 handle.interrupt();
                 handle.send(Command::Delete { reply })
             })

@@ -200,7 +200,8 @@ impl ChatActor {
         self.shared.chats.remove(&self.id);
         self.inbox.close();
         while let Ok(command) = self.inbox.try_recv() {
-            let sent = self.shared.with_handle(&self.id, self.origin, |handle| handle.send(command));
+            // Whoever made up the id of the deleted chat, this one is of the client's naming.
+            let sent = self.shared.with_handle(&self.id, Origin::Client, |handle| handle.send(command));
             if sent.is_err() {
                 tracing::warn!(chat = %self.id, "a command for a deleted chat was dropped");
             }

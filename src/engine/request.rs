@@ -20,6 +20,7 @@ pub(super) fn assemble(model: &ModelId, system: &str, history: &[Message], info:
         system: system.to_owned(),
         messages,
         max_output_tokens: info.and_then(|info| info.output_limit),
+        reasoning: info.is_none_or(|info| info.reasoning),
         ..Request::to(model.clone())
     }
 }
@@ -82,7 +83,6 @@ pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
 
 /// What the model is told where an answer was broken off by the user.
 pub(super) fn stopped_answer(mut parts: Vec<Part>) -> Message {
-    parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
     parts.push(Part::Text("\n\n[The user stopped this answer here.]".into()));
     Message { role: Role::Assistant, parts }
 }

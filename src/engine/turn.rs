@@ -5,13 +5,13 @@
 //! it is kept. What it has begun and not ended stands in [`OpenState`], so that the chat can close a
 //! turn that was stopped, even one that had to be aborted.
 
+mod gather;
 mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -29,6 +29,7 @@ use crate::llm::{
 };
 use crate::providers::retry;
 
+use gather::Gathered;
 use open::OpenReason;
 pub(super) use open::OpenState;
 
@@ -148,13 +149,7 @@ impl Turn {
 
     /// Keeps the answer and runs its tool calls. Returns whether the model wants to go on.
     async fn settle(&mut self, answer: Answer, repeats: &mut RepeatGuard) -> Result<bool, Stopped> {
-        let Answer { mut parts, calls, stop } = answer;
-        parts.extend(calls.iter().map(|call| Part::ToolCall {
-            id: call.id.to_string(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            replay: call.replay.clone(),
-        }));
+        let Answer { parts, calls, stop } = answer;
         self.record(Message { role: Role::Assistant, parts }).await?;
         let notice = match stop {
             StopReason::MaxTokens => Some("\n\nThe model reached its output limit; the answer is incomplete."),
@@ -212,13 +207,16 @@ impl Turn {
     }
 
     async fn listen(&mut self, request: Request) -> Result<Answer, AskError> {
-        let mut stream = self.provider.stream(request);
+        let mut stream = Gathered::new(self.provider.stream(request));
         let mut usage = None;
         let mut generating = false;
+        // Registered once, not once per piece.
+        let stopped = self.emitter.stop.clone();
+        let mut stopped = std::pin::pin!(stopped.cancelled());
         let stop = loop {
             let next = tokio::select! {
                 biased;
-                () = self.emitter.stop.cancelled() => return Err(AskError::Stopped),
+                () = &mut stopped => return Err(AskError::Stopped),
                 next = stream.next() => next,
             };
             let delta = match next {
@@ -243,7 +241,8 @@ impl Turn {
             }
         };
         drop(stream);
-        if self.open.lock().is_empty() {
+        // A refusal needs no words.
+        if stop != StopReason::Refusal && self.open.lock().is_empty() {
             return Err(AskError::Llm(self.empty_answer()));
         }
         self.finish_answer(stop, usage).await
@@ -256,7 +255,7 @@ impl Turn {
         }
         let mut open = self.open.lock();
         // The calls stay open until each has its own end on the wire.
-        Ok(Answer { parts: std::mem::take(&mut open.parts), calls: open.calls.clone(), stop })
+        Ok(Answer { parts: open.take_parts(), calls: open.calls.clone(), stop })
     }
 
     async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
@@ -273,7 +272,7 @@ impl Turn {
                 self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
-                self.open.lock().calls.push(call);
+                self.open.lock().add_call(call);
                 Ok(())
             }
             Delta::ToolCallArguments { index, text } => {
@@ -332,7 +331,7 @@ impl Turn {
         let event = self.open.lock().reason.as_ref().map(OpenReason::finished);
         if let Some(event) = event {
             self.emitter.emit(event).await?;
-            let _ = self.open.lock().end_reason(replay);
+            self.open.lock().end_reason(replay);
         }
         Ok(())
     }
@@ -437,8 +436,7 @@ impl Turn {
     /// of this turn alone: the history reads as one answer.
     async fn go_on(&mut self, error: &LlmError, continued: u32) -> Result<(), Stopped> {
         tracing::info!(chat = %self.emitter.chat, %error, continued, "a broken answer is continued");
-        let (events, parts) = self.open.close();
-        self.emit_all(events).await?;
+        let parts = self.close_open().await?;
         self.record(Message { role: Role::Assistant, parts }).await?;
         let text = "The connection broke in the middle of your answer. Go on exactly where it ends, without \
                     repeating or introducing anything.";
@@ -458,10 +456,17 @@ impl Turn {
         }
     }
 
+    async fn close_open(&self) -> Result<Vec<Part>, Stopped> {
+        while let Some(event) = self.open.first_end() {
+            self.emitter.emit(event).await?;
+            self.open.forget_first();
+        }
+        Ok(self.open.lock().take_unfinished())
+    }
+
     /// Closes what is open, keeps what came, and says what went wrong.
     async fn fail(&mut self, text: &str) -> Result<(), Stopped> {
-        let (events, parts) = self.open.close();
-        self.emit_all(events).await?;
+        let parts = self.close_open().await?;
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }

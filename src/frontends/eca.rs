@@ -26,6 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tower::Service;
+use tower_lsp::jsonrpc::{Request, Response};
+use tower_lsp::{ClientSocket, ExitedError};
 
 use crate::frontends::Surroundings;
 use crate::process::signals;
@@ -41,6 +44,21 @@ use start::Starter;
 const INCOMING: usize = 64;
 /// What is queued for the client when we leave gets so much time to be written.
 const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
+
+/// The service without our transport, for another server loop: a test runs it under the framework's
+/// own, to show that only the transport is ours. What the engine says by itself goes to `output`.
+pub fn service(
+    output: impl Write + Send + 'static,
+    surroundings: Surroundings,
+) -> io::Result<(
+    impl Service<Request, Response = Option<Response>, Error = ExitedError, Future: Send> + Send,
+    ClientSocket,
+)> {
+    let outbox = Outbox::held(outbox::Limits::default());
+    outbox.clone().spawn_writer(Framing::ContentLength, output)?;
+    let client = Client { outbox, pending: Arc::default() };
+    Ok(service::build(Arc::default(), Starter { surroundings, client }))
+}
 
 /// Serves one client until it leaves, then ends all work in order. An error means that it could not
 /// even begin.
@@ -58,7 +76,7 @@ pub async fn serve(
     let pending = Arc::new(Pending::default());
     let session = Arc::new(Session::default());
     let client = Client { outbox: outbox.clone(), pending: Arc::clone(&pending) };
-    let service = service::build(Arc::clone(&session), Starter { surroundings, client });
+    let (service, _) = service::build(Arc::clone(&session), Starter { surroundings, client });
     let mut dispatcher = Dispatcher::new(service, outbox.clone(), pending);
     let exit = session.exit_requested();
     let reason = tokio::select! {
@@ -78,8 +96,12 @@ pub async fn serve(
     {
         tracing::error!(%error, "shutdown");
     }
-    outbox.close();
-    if tokio::time::timeout(FLUSH_DEADLINE, outbox.flushed()).await.is_err() {
+    let last_words = async {
+        dispatcher.all_answered().await;
+        outbox.close();
+        outbox.flushed().await;
+    };
+    if tokio::time::timeout(FLUSH_DEADLINE, last_words).await.is_err() {
         tracing::warn!("the client did not read everything");
     }
     Ok(())

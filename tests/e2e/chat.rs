@@ -375,3 +375,28 @@ async fn a_prompt_without_a_message_names_the_missing_field() {
     assert!(response["error"]["message"].as_str().unwrap().contains("message"), "{response}");
     server.finish().await;
 }
+
+#[tokio::test]
+async fn no_frame_of_an_answer_is_too_large_for_any_client() {
+    let model = MockLlm::start().await;
+    // The worst that can be escaped: each of these becomes six bytes.
+    let text = "\u{1}".repeat(100_000);
+    let arguments = format!("{{\"text\": \"{}\"}}", "\\\"".repeat(50_000));
+    model.push(Script::stream().thought(&text).text(&text).call(0, "call_1", "x", &[&arguments]).hang_here());
+    let mut server = TestServer::with(&model).start().await;
+    server.prompt(Some("c"), "hi").await;
+    let mut shown = String::new();
+    while shown.len() < arguments.len() {
+        let piece = |params: &Value| params["content"]["argumentsText"].as_str().map(str::to_owned);
+        shown += &server.expect_content("the arguments", piece).await;
+    }
+    assert_eq!(shown, arguments);
+    assert!(server.largest_frame() < 64 * 1024, "{} bytes", server.largest_frame());
+    let before = server.take_unread();
+    assert_eq!(text_by("assistant", &before), text);
+    let thoughts = contents("reasonText", &before);
+    assert_eq!(thoughts.iter().map(|piece| piece["text"].as_str().unwrap()).collect::<String>(), text);
+    server.stop("c");
+    server.collect_turn("c").await;
+    server.finish().await;
+}

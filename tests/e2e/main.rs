@@ -18,6 +18,7 @@ mod framing;
 mod handshake;
 mod races;
 mod slow_client;
+mod stock_server;
 mod stop;
 mod store;
 mod tools;

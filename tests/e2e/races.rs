@@ -1,7 +1,7 @@
 //! Order where it is easily lost: many messages at once, on a runtime with several threads.
 
-use custom_methods::chat::ChatPromptStopParams;
-use custom_methods::methods::{ChatPrompt, ChatPromptStop};
+use custom_methods::chat::{ChatDeleteParams, ChatPromptStopParams};
+use custom_methods::methods::{ChatDelete, ChatPrompt, ChatPromptStop};
 use serde_json::{Value, json};
 
 use crate::mock_llm::{Gate, MockLlm, Script};
@@ -181,6 +181,26 @@ async fn a_prompt_follows_a_prompt_without_waiting_and_each_has_one_end() {
     for _ in 0..PROMPTS {
         let response = server.find("a response", |message| message.get("method").is_none()).await;
         assert_eq!(response["result"]["status"], "prompting", "{response}");
+    }
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn a_deleted_chat_and_its_successor_of_the_same_name_do_not_mix() {
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::text_stream(&["ok"]));
+    let mut server = TestServer::with(&model).start().await;
+    for round in 0..50 {
+        let chat = format!("c{}", round % 2);
+        let delete = ChatDeleteParams { chat_id: Some(chat.as_str().into()) };
+        let (deleting, delete) = server.request_message::<ChatDelete>(delete);
+        let (_, ask) = server.request_message::<ChatPrompt>(prompt(Some(&chat), "hi"));
+        server.send_together(&[delete, ask]);
+        let turn = server.collect_turn(&chat).await;
+        let expected = ["chat/deleted", "chat/opened", "progress Starting", "user \"hi\\n\"", "status running"];
+        assert_eq!(outline(&turn)[..5], expected, "round {round}");
+        server.response_raw(deleting).await;
+        server.find("the response", |message| message.get("method").is_none()).await;
     }
     server.finish().await;
 }

@@ -74,7 +74,7 @@ async fn the_list_is_newest_first_bounded_and_complete_and_survives() {
     let two = ChatListParams { limit: Some(2), ..ChatListParams::default() };
     assert_eq!(ids(&server.request::<ChatList>(two).await), ["a", "c"]);
     let newest = &all.chats[0];
-    assert_eq!((newest.status.clone(), newest.model.as_deref()), (ChatStatus::Idle, Some("mock/m1")));
+    assert_eq!((newest.status, newest.model.as_deref()), (ChatStatus::Idle, Some("mock/m1")));
     assert_eq!(newest.message_count, 4);
     assert!(newest.updated_at >= newest.created_at && newest.created_at.is_some());
     let dirs = server.dirs.clone();

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use super::mock_llm::MockLlm;
 use super::peer::{HANG_GUARD, Peer, outline, text_of};
-pub use dirs::{KEY, TestDirs, merge};
+pub use dirs::{KEY, TestDirs, default_config, merge};
 pub use presets::{Announced, ClientPreset};
 
 /// A running server and its client.
@@ -93,11 +93,17 @@ impl TestServer {
         self.wait_for_end().await;
     }
 
+    /// Waits until the server has ended, whatever is left to be read.
+    pub async fn ended(&mut self) {
+        if !std::mem::replace(&mut self.finished, true) {
+            let ended = tokio::time::timeout(HANG_GUARD, &mut self.ended).await;
+            ended.expect("the server did not end").expect("the server broke").expect("the server failed");
+        }
+    }
+
     /// Waits until the server has ended for another reason, with the same checks.
     pub async fn wait_for_end(mut self) {
-        self.finished = true;
-        let ended = tokio::time::timeout(HANG_GUARD, &mut self.ended).await;
-        ended.expect("the server did not end").expect("the server broke").expect("the server failed");
+        self.ended().await;
         self.end_of_output().await;
         let odd = self.odd_writes.lock().unwrap().clone();
         assert!(odd.is_empty(), "not exactly one frame per write: {odd:?}");
@@ -208,11 +214,17 @@ impl Builder {
         self
     }
 
-    pub async fn start(self) -> TestServer {
+    /// Writes the configuration and says where everything is.
+    pub fn surroundings(&self) -> Surroundings {
         let text = self.config_text.clone().unwrap_or_else(|| self.config.to_string());
         std::fs::create_dir_all(&self.dirs.eca.config).unwrap();
         std::fs::write(self.dirs.eca.config.join("config.json"), text).unwrap();
         let environment = ProcessEnvironment { dirs: self.dirs.eca.clone(), vars: self.vars.clone(), eca_config: None };
+        Surroundings { environment, config_file: None }
+    }
+
+    pub async fn start(self) -> TestServer {
+        let surroundings = self.surroundings();
         let (server_input, client_output) = std::io::pipe().unwrap();
         let (client_input, server_output) = std::io::pipe().unwrap();
         let odd_writes = Arc::new(Mutex::new(Vec::new()));
@@ -220,7 +232,7 @@ impl Builder {
         let (over, ended) = oneshot::channel();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            let served = serve(server_input, output, Surroundings { environment, config_file: None });
+            let served = serve(server_input, output, surroundings);
             // On a worker, as in the program: the thread that blocks here runs no tasks.
             let result = runtime.block_on(async { tokio::spawn(served).await });
             runtime.shutdown_background();

@@ -43,12 +43,33 @@ impl OpenState {
 
     /// Takes what is open: the events that close it, and what is worth keeping of the answer.
     pub(in crate::engine) fn close(&self) -> (Vec<ChatEvent>, Vec<Part>) {
-        let mut open = std::mem::take(&mut *self.lock());
         let mut events = Vec::new();
-        events.extend(open.end_reason(None));
-        events.extend(open.calls.iter().map(|call| call.reject(RejectReason::PromptStop)));
-        events.extend(open.server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
-        (events, open.parts)
+        while let Some(event) = self.first_end() {
+            events.push(event);
+            self.forget_first();
+        }
+        (events, self.lock().take_unfinished())
+    }
+
+    /// What closes the first thing that is open. It stays open until it is forgotten: a turn that is
+    /// stopped before it could say this leaves it to its chat.
+    pub(super) fn first_end(&self) -> Option<ChatEvent> {
+        let open = self.lock();
+        let reason = open.reason.as_ref().map(OpenReason::finished);
+        let call = || open.calls.first().map(|call| call.reject(RejectReason::PromptStop));
+        let server_call = || open.server_calls.first().map(|call| call.rejected(RejectReason::PromptStop));
+        reason.or_else(call).or_else(server_call)
+    }
+
+    pub(super) fn forget_first(&self) {
+        let mut open = self.lock();
+        if open.reason.is_some() {
+            open.end_reason(None);
+        } else if !open.calls.is_empty() {
+            open.calls.remove(0);
+        } else if !open.server_calls.is_empty() {
+            open.server_calls.remove(0);
+        }
     }
 }
 
@@ -60,11 +81,42 @@ impl Open {
         }
     }
 
-    pub(super) fn end_reason(&mut self, replay: Option<Replay>) -> Option<ChatEvent> {
-        let reason = self.reason.take()?;
-        let event = reason.finished();
-        self.parts.push(Part::Reasoning { text: reason.text, replay });
-        Some(event)
+    /// The call takes its place among the parts, because vendors want thoughts and calls back in
+    /// the order in which they came; it is filled in when the answer is complete.
+    pub(super) fn add_call(&mut self, call: OpenCall) {
+        self.parts.push(Part::ToolCall {
+            id: call.id.to_string(),
+            name: call.name.clone(),
+            arguments: String::new(),
+            replay: None,
+        });
+        self.calls.push(call);
+    }
+
+    /// The parts of a complete answer.
+    pub(super) fn take_parts(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        for part in &mut parts {
+            let Part::ToolCall { id, arguments, replay, .. } = part else { continue };
+            if let Some(call) = self.calls.iter().find(|call| call.id.as_str() == id) {
+                arguments.clone_from(&call.arguments);
+                replay.clone_from(&call.replay);
+            }
+        }
+        parts
+    }
+
+    /// The parts of an answer that broke off: half a call is worth nothing.
+    pub(super) fn take_unfinished(&mut self) -> Vec<Part> {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.retain(|part| !matches!(part, Part::ToolCall { .. }));
+        parts
+    }
+
+    pub(super) fn end_reason(&mut self, replay: Option<Replay>) {
+        if let Some(reason) = self.reason.take() {
+            self.parts.push(Part::Reasoning { text: reason.text, replay });
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -66,6 +66,12 @@ where
         End::Input
     }
 
+    /// Waits until every request that is being handled has its answer queued. Needs a deadline.
+    pub(super) async fn all_answered(&self) {
+        let all = u32::try_from(MAX_IN_FLIGHT).unwrap_or(u32::MAX);
+        let _ = self.in_flight.acquire_many(all).await;
+    }
+
     /// An error means that the service has exited.
     async fn on_message(&mut self, message: Message) -> Result<(), E> {
         match message {

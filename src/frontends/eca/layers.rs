@@ -179,3 +179,46 @@ fn complete(response: Option<Response>, id: Option<Id>, method: &str) -> Option<
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use tower::service_fn;
+
+    use super::*;
+
+    async fn answer(panics_before: bool, request: Request) -> Option<Response> {
+        let mut guard = PanicGuard(service_fn(move |request: Request| {
+            assert!(!panics_before, "a bug before the first await");
+            async move {
+                tokio::task::yield_now().await;
+                assert!(request.method() != "boom", "a bug after it");
+                Ok::<_, Infallible>(request.id().cloned().map(|id| Response::from_ok(id, json!("fine"))))
+            }
+        }));
+        guard.call(request).await.unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn a_panic_costs_one_request_an_error() {
+        for before in [false, true] {
+            let response = answer(before, Request::build("boom").id(7).finish()).await.expect("an answer");
+            let (id, body) = response.into_parts();
+            let error = body.expect_err("an error");
+            assert_eq!((id, error.code), (Id::Number(7), ErrorCode::InternalError));
+            assert!(error.message.contains("boom"), "{}", error.message);
+        }
+        assert_eq!(answer(false, Request::build("boom").finish()).await, None, "a notification has no answer");
+        assert!(answer(false, Request::build("calm").id(1).finish()).await.is_some_and(|response| response.is_ok()));
+    }
+
+    #[test]
+    fn params_come_in_many_shapes() {
+        for none in [None, Some(Value::Null), Some(json!([])), Some(json!({}))] {
+            assert_eq!(object_params("shutdown", none), Ok(json!({})));
+        }
+        assert_eq!(object_params("chat/prompt", Some(json!({"chat-id": "c"}))), Ok(json!({"chatId": "c"})));
+        assert!(object_params("chat/prompt", Some(json!([1]))).is_err());
+    }
+}

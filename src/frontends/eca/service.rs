@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use tower_lsp::lsp_types::{InitializeParams, InitializeResult, InitializedParams};
-use tower_lsp::{LanguageServer, LspService};
+use tower_lsp::{ClientSocket, LanguageServer, LspService};
 
 use super::layers::{Normalise, PanicGuard};
 use super::session::{Session, Started};
@@ -39,9 +39,10 @@ pub(super) trait Take<N: Notification> {
     fn take(&self, params: N::Params);
 }
 
-pub(super) fn build(session: Arc<Session>, starter: Starter) -> Service {
+/// The service, and the framework's own channel to the client, which stays unused: everything goes
+/// through the outbox.
+pub(super) fn build(session: Arc<Session>, starter: Starter) -> (Service, ClientSocket) {
     let server = EcaServer { session: Arc::clone(&session), starter };
-    // The framework's own channel to the client stays unused: everything goes through the outbox.
     let mut builder = LspService::build(|_client| server);
     macro_rules! register_requests {
         ([] $($method:ty,)*) => {
@@ -55,8 +56,8 @@ pub(super) fn build(session: Arc<Session>, starter: Starter) -> Service {
     }
     custom_methods::for_each_client_request!(register_requests);
     custom_methods::for_each_client_notification!(register_notifications);
-    let (service, _socket) = builder.finish();
-    PanicGuard(Normalise { inner: service, session })
+    let (service, socket) = builder.finish();
+    (PanicGuard(Normalise { inner: service, session }), socket)
 }
 
 async fn on_request<M>(server: &EcaServer, params: Value) -> Result<M::Result>

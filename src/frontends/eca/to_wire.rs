@@ -24,8 +24,8 @@ use crate::base::{ChatId, text};
 use crate::engine::{self, ChatEvent, ChatStatus, RejectReason, ToolCallEvent, ToolCallStage, UsageReport};
 use crate::transport::{Frame, TextFrame, escape_json_into};
 
-/// Some clients read no frame above 64 KiB; escaped text may grow, so it is cut well below.
-const MAX_TEXT_BYTES: usize = 16 * 1024;
+/// Some clients read no frame above 64 KiB, and a byte of text may become six when it is escaped.
+const MAX_TEXT_BYTES: usize = 10 * 1024;
 /// What a tool printed is cut for the wire; the model and the store have all of it.
 const MAX_OUTPUT_BYTES: usize = 32 * 1024;
 
@@ -43,6 +43,7 @@ impl Translator {
         match event {
             ChatEvent::Text(text) => text_frames(chat, &text),
             ChatEvent::ReasonText { id, text } => reason_frames(chat, &id, &text),
+            ChatEvent::ToolCall(call) => tool_call_frames(chat, call),
             other => vec![frame(chat, other)],
         }
     }
@@ -193,6 +194,28 @@ fn reason_frames(chat: &ChatId, id: &str, text: &str) -> Vec<Frame> {
     mergeable(chat, &fields, r#""}}}"#, text)
 }
 
+/// The arguments of a call come in pieces anyway, so a long piece may become several.
+fn tool_call_frames(chat: &ChatId, call: ToolCallEvent) -> Vec<Frame> {
+    let one = |call| frame(chat, ChatEvent::ToolCall(call));
+    match &call.stage {
+        ToolCallStage::Prepare { arguments_text } if arguments_text.len() > MAX_TEXT_BYTES => pieces(arguments_text)
+            .map(|piece| ToolCallStage::Prepare { arguments_text: piece.to_owned() })
+            .map(|stage| one(ToolCallEvent { stage, ..call.clone() }))
+            .collect(),
+        _ => vec![one(call)],
+    }
+}
+
+/// The text in parts that fit into a frame.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let piece = text::prefix(rest, MAX_TEXT_BYTES);
+        rest = &rest[piece.len()..];
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// Frames whose text may grow while they wait. `fields` ends inside the text's quotes and `tail`
 /// closes them.
 fn mergeable(chat: &ChatId, fields: &str, tail: &'static str, text: &str) -> Vec<Frame> {
@@ -202,16 +225,13 @@ fn mergeable(chat: &ChatId, fields: &str, tail: &'static str, text: &str) -> Vec
     head.push_str(r#"","role":"assistant","content":{"#);
     head.push_str(fields);
     let (key, head): (Arc<str>, Arc<str>) = (Arc::from(chat.as_str()), Arc::from(head));
-    let mut frames = Vec::with_capacity(1);
-    let mut rest = text;
-    while !rest.is_empty() {
-        let piece = text::prefix(rest, MAX_TEXT_BYTES);
-        rest = &rest[piece.len()..];
-        let mut escaped = String::with_capacity(piece.len() + 8);
-        escape_json_into(piece, &mut escaped);
-        frames.push(Frame::Text(TextFrame { key: Arc::clone(&key), head: Arc::clone(&head), text: escaped, tail }));
-    }
-    frames
+    pieces(text)
+        .map(|piece| {
+            let mut escaped = String::with_capacity(piece.len() + 8);
+            escape_json_into(piece, &mut escaped);
+            Frame::Text(TextFrame { key: Arc::clone(&key), head: Arc::clone(&head), text: escaped, tail })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod body;
 mod decode;
 mod models;
+mod plain;
 mod think;
 mod tool_calls;
 

@@ -14,6 +14,10 @@ use tokio::time::{Instant, sleep};
 /// The output of `future`, or `None` when it stayed pending for `limit` while being polled.
 pub(super) async fn unless_silent<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
+    // In a fast stream the next piece is usually there already, and then no clock is asked.
+    if let Poll::Ready(output) = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        return Some(output);
+    }
     let mut alarm = pin!(sleep(limit));
     poll_fn(|context| {
         if let Poll::Ready(output) = future.as_mut().poll(context) {

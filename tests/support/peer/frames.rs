@@ -67,7 +67,7 @@ pub fn checked_message(body: &[u8]) -> Result<Value, String> {
             (_, Some(_), Some(_)) => "a response with a result and an error",
             (_, None, None) => "a response with neither result nor error",
             (_, None, Some(error)) if !error["code"].is_i64() => "an error whose code is no whole number",
-            (_, None, Some(error)) if !error["message"].as_str().is_some_and(|text| !text.contains('\n')) => {
+            (_, None, Some(error)) if error["message"].as_str().is_none_or(|text| text.contains('\n')) => {
                 "an error whose message is not one line"
             }
             _ => return Ok(message),

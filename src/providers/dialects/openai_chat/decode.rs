@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::NAME;
+use super::plain;
 use super::think::{Piece, ThinkTags};
 use super::tool_calls::ToolCalls;
 use crate::base::text;
@@ -202,6 +203,16 @@ impl Decoder for ChatDecoder {
             return Ok(Progress::Complete);
         }
         if data.is_empty() {
+            return Ok(Progress::More);
+        }
+        if event.name.is_none()
+            && let Some(text) = plain::text(data)
+        {
+            if self.tags.are_behind() && !text.is_empty() {
+                self.say(text, out);
+            } else {
+                self.content(&text, out);
+            }
             return Ok(Progress::More);
         }
         let chunk = parse(data.as_bytes())?;

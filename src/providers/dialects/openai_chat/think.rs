@@ -40,6 +40,11 @@ impl ThinkTags {
         Self { start, end, state, held: String::new(), after_block: false }
     }
 
+    /// Whether no tag can come any more, so that all content is text.
+    pub(super) fn are_behind(&self) -> bool {
+        self.state == State::InText
+    }
+
     pub(super) fn feed(&mut self, text: &str) -> Vec<Piece> {
         if self.state == State::InText {
             return piece(Piece::Text, text.to_owned());

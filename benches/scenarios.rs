@@ -1,0 +1,8 @@
+//! What is measured, one file per question.
+
+pub(crate) mod chats;
+pub(crate) mod idle;
+pub(crate) mod latency;
+pub(crate) mod stall;
+pub(crate) mod start;
+pub(crate) mod stream;

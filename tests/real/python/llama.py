@@ -1,0 +1,54 @@
+"""Starts llama.cpp for a test module, and the configuration that names it."""
+
+import os
+import subprocess
+import sys
+
+
+class Llama:
+    def __init__(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "llama_server.py")
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            raise RuntimeError(f"llama.cpp did not start: exit code {self.process.wait(timeout=30)}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def config(self, title=False):
+        """Three ways to use the one model: an answer of a few words, one of exactly 24 tokens, and
+        one that never ends."""
+
+        def model(**payload):
+            return {"modelName": "smollm2", "extraPayload": {"temperature": 0, "seed": 1, **payload}}
+
+        return {
+            "defaultModel": "llamacpp/short",
+            "chat": {"title": title},
+            "providers": {
+                "llamacpp": {
+                    "api": "openai-chat",
+                    "url": f"{self.address}/v1",
+                    "fetchModels": False,
+                    "retry": {"maxRetries": 0},
+                    "models": {
+                        "short": model(max_tokens=16),
+                        "exact": model(max_tokens=24, ignore_eos=True),
+                        "endless": model(max_tokens=-1, ignore_eos=True),
+                    },
+                }
+            },
+        }
