@@ -40,25 +40,27 @@ impl Watch {
         Self { files: BTreeSet::new(), eyes: Eyes::Poll(Poll { every, stamps: BTreeMap::new() }) }
     }
 
-    /// Watches exactly these files from now on. Returns whether there is a new one among them,
-    /// which may have changed before it was watched.
+    /// Watches exactly these files from now on. Returns whether something may have changed
+    /// unnoticed until now: a file is new, or its folder has come or gone.
     pub fn set(&mut self, files: impl IntoIterator<Item = PathBuf>) -> bool {
         let files: BTreeSet<PathBuf> = files.into_iter().collect();
-        let has_new = !files.is_subset(&self.files);
+        let mut is_news = !files.is_subset(&self.files);
         self.files = files;
         match &mut self.eyes {
             #[cfg(target_os = "linux")]
-            Eyes::Kernel(watches) => {
-                if let Err(error) = watches.set(&self.files) {
+            Eyes::Kernel(watches) => match watches.set(&self.files) {
+                Ok(moved) => is_news |= moved,
+                Err(error) => {
                     tracing::info!(%error, "configuration files are looked at every few seconds");
                     let mut poll = Poll { every: POLL_EVERY, stamps: BTreeMap::new() };
                     poll.set(&self.files);
                     self.eyes = Eyes::Poll(poll);
+                    is_news = true;
                 }
-            }
-            Eyes::Poll(poll) => poll.set(&self.files),
+            },
+            Eyes::Poll(poll) => is_news |= poll.set(&self.files),
         }
-        has_new
+        is_news
     }
 
     /// Waits until one of the files may have changed. Dropping the future loses nothing.
@@ -87,8 +89,13 @@ struct Poll {
 }
 
 impl Poll {
-    fn set(&mut self, files: &BTreeSet<PathBuf>) {
-        self.stamps = files.iter().map(|file| (file.clone(), stamp(file))).collect();
+    /// Returns whether one of those that were watched before is another one now.
+    fn set(&mut self, files: &BTreeSet<PathBuf>) -> bool {
+        let now: BTreeMap<PathBuf, Stamp> = files.iter().map(|file| (file.clone(), stamp(file))).collect();
+        let is_other = |(file, old): (&PathBuf, &Stamp)| now.get(file).is_some_and(|new| new != old);
+        let changed = self.stamps.iter().any(is_other);
+        self.stamps = now;
+        changed
     }
 
     async fn changed(&mut self) {
@@ -123,6 +130,9 @@ mod kernel {
     use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
     use tokio::io::unix::AsyncFd;
 
+    /// Directories do not come and go more often than this while they are looked at.
+    const MOST_ROUNDS: usize = 8;
+
     /// One watch per directory, with the names in it that matter.
     #[derive(Debug)]
     pub(super) struct Watches {
@@ -140,33 +150,46 @@ mod kernel {
             Ok(Self { queue, names: BTreeMap::new() })
         }
 
-        pub(super) fn set(&mut self, files: &BTreeSet<PathBuf>) -> io::Result<()> {
-            let mut names: BTreeMap<i32, BTreeSet<OsString>> = BTreeMap::new();
-            for file in files {
-                for (directory, name) in places(file) {
-                    let flags = WatchFlags::CLOSE_WRITE
-                        | WatchFlags::ATTRIB
-                        | WatchFlags::CREATE
-                        | WatchFlags::DELETE
-                        | WatchFlags::MOVED_FROM
-                        | WatchFlags::MOVED_TO
-                        | WatchFlags::DELETE_SELF
-                        | WatchFlags::MOVE_SELF
-                        | WatchFlags::ONLYDIR;
-                    match inotify::add_watch(self.queue.get_ref(), &directory, flags) {
-                        Ok(watch) => drop(names.entry(watch).or_default().insert(name)),
-                        // What may not be read cannot be a configuration either.
-                        Err(rustix::io::Errno::ACCESS | rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
-                        Err(error) => return Err(error.into()),
-                    }
+        /// Returns whether other directories than before are watched: the events of those that no
+        /// longer are do not count any more, and what happened in the new ones was not seen.
+        pub(super) fn set(&mut self, files: &BTreeSet<PathBuf>) -> io::Result<bool> {
+            let mut names = self.watch(&all_places(files))?;
+            for _ in 0..MOST_ROUNDS {
+                // A directory may come into being between the look and the watch.
+                let again = self.watch(&all_places(files))?;
+                if std::mem::replace(&mut names, again) == names {
+                    break;
                 }
             }
             for old in self.names.keys().filter(|old| !names.contains_key(old)) {
                 // Fails for a directory that is gone, whose watch went with it.
                 let _ = inotify::remove_watch(self.queue.get_ref(), *old);
             }
+            let moved = self.names != names;
             self.names = names;
-            Ok(())
+            Ok(moved)
+        }
+
+        fn watch(&self, places: &BTreeSet<(PathBuf, OsString)>) -> io::Result<BTreeMap<i32, BTreeSet<OsString>>> {
+            let mut names: BTreeMap<i32, BTreeSet<OsString>> = BTreeMap::new();
+            let flags = WatchFlags::CLOSE_WRITE
+                | WatchFlags::ATTRIB
+                | WatchFlags::CREATE
+                | WatchFlags::DELETE
+                | WatchFlags::MOVED_FROM
+                | WatchFlags::MOVED_TO
+                | WatchFlags::DELETE_SELF
+                | WatchFlags::MOVE_SELF
+                | WatchFlags::ONLYDIR;
+            for (directory, name) in places {
+                match inotify::add_watch(self.queue.get_ref(), directory, flags) {
+                    Ok(watch) => drop(names.entry(watch).or_default().insert(name.clone())),
+                    // What may not be read cannot be a configuration either.
+                    Err(rustix::io::Errno::ACCESS | rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(names)
         }
 
         pub(super) async fn changed(&mut self) {
@@ -195,6 +218,10 @@ mod kernel {
                 }
             }
         }
+    }
+
+    fn all_places(files: &BTreeSet<PathBuf>) -> BTreeSet<(PathBuf, OsString)> {
+        files.iter().flat_map(|file| places(file)).collect()
     }
 
     /// Where a change of `file` shows: in its directory, in that of the file which it leads to, and
@@ -243,7 +270,10 @@ mod tests {
         let file = directory.join("config.json");
         assert!(watch.set([file.clone()]));
         assert!(!watch.set([file.clone()]));
-        let again = |watch: &mut Watch| assert!(!watch.set([file.clone()]));
+        let again = |watch: &mut Watch| {
+            assert!(watch.set([file.clone()]), "another folder is watched now");
+            assert!(!watch.set([file.clone()]));
+        };
         notices(&mut watch, "its folders appear", || std::fs::create_dir_all(&directory).unwrap()).await;
         again(&mut watch);
         notices(&mut watch, "it appears", || std::fs::write(&file, "1").unwrap()).await;
@@ -260,6 +290,12 @@ mod tests {
         notices(&mut watch, "its folder is back", || std::fs::create_dir_all(&directory).unwrap()).await;
         again(&mut watch);
         notices(&mut watch, "and the file too", || std::fs::write(&file, "1").unwrap()).await;
+        // Both at once, before anybody looks: the folder's news are not those of the file any more.
+        std::fs::remove_dir_all(&directory).unwrap();
+        again(&mut watch);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(&file, "1").unwrap();
+        again(&mut watch);
     }
 
     #[cfg(target_os = "linux")]

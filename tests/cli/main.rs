@@ -252,3 +252,44 @@ fn an_answer_that_cannot_be_written_is_an_error() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("cannot be written") && !ran.err.contains("panic"), "{}", ran.err);
 }
+
+#[test]
+fn the_configuration_can_be_looked_at_and_trusted() {
+    let home = Home::new();
+    let ran = run(home.eca(&["config", "schema"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let schema: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(schema["properties"]["defaultModel"]["type"][0], "string");
+
+    let canary = home.path("canary");
+    std::fs::create_dir_all(home.path(".config/eca")).unwrap();
+    std::fs::create_dir_all(home.path("repo/.eca")).unwrap();
+    let own = r#"{"localDiscovery": false, "defualtModel": "x", "providers": {"p": {"key": "sk-secret"}}}"#;
+    std::fs::write(home.path(".config/eca/config.json"), own).unwrap();
+    let theirs = format!(r#"{{"defaultAgent": "plan", "welcomeMessage": "${{cmd:touch {}}}"}}"#, canary.display());
+    std::fs::write(home.path("repo/.eca/config.json"), theirs).unwrap();
+    let in_repo = |args: &[&str]| {
+        let mut command = home.eca(args);
+        command.current_dir(home.path("repo"));
+        run(command)
+    };
+    let shown = in_repo(&["config", "show"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    assert!(shown.out.contains("\"defaultAgent\": \"plan\"") && !shown.out.contains("sk-secret"), "{}", shown.out);
+    assert!(shown.err.contains("did you mean \"defaultModel\"?") && shown.err.contains("Not trusted"), "{}", shown.err);
+
+    let asked = in_repo(&["trust"]);
+    assert_eq!(asked.code, Some(1), "without a terminal nobody can agree");
+    assert!(asked.out.contains("welcomeMessage could"), "{}", asked.out);
+    let chat = in_repo(&["chat", "code"]);
+    assert!(chat.code == Some(0) && chat.err.contains("not trusted") && !canary.exists(), "{}", chat.err);
+    assert_eq!(in_repo(&["trust", "--yes"]).code, Some(0));
+    assert!(!canary.exists(), "trusting runs nothing yet");
+    assert_eq!(in_repo(&["trust", "--list"]).out.lines().count(), 1);
+    assert_eq!(in_repo(&["chat", "code"]).code, Some(0));
+    assert!(canary.exists());
+    std::fs::remove_file(&canary).unwrap();
+    assert_eq!(in_repo(&["trust", "--revoke"]).code, Some(0));
+    assert_eq!(in_repo(&["chat", "code"]).code, Some(0));
+    assert!(!canary.exists());
+}

@@ -73,6 +73,24 @@ async fn a_change_is_taken_up_and_only_what_changed_is_told() {
 }
 
 #[tokio::test]
+async fn models_that_a_provider_listed_do_not_vanish_with_an_unrelated_change() {
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::models(&["listed"]));
+    let asks = json!({"providers": {"mock": {"fetchModels": true}}});
+    let mut server = TestServer::with(&model).config_text(&config(model.url(), asks.clone())).start().await;
+    let listed = |message: &Value| is_update(message) && message["params"].to_string().contains("mock/listed");
+    if !server.startup.iter().any(listed) {
+        server.find("the listed model", listed).await;
+    }
+    let mut more = asks;
+    more["welcomeMessage"] = json!("Hello");
+    replace(&server.dirs.eca.config.join("config.json"), &config(model.url(), more));
+    let update = server.find("the welcome message", is_update).await;
+    assert_eq!(update["params"], json!({"chat": {"welcomeMessage": "Hello"}}));
+    server.finish().await;
+}
+
+#[tokio::test]
 async fn a_broken_file_is_told_once_and_what_it_said_stays() {
     let model = MockLlm::start().await;
     model.respond_with(|_| Script::text_stream(&["ok"]));

@@ -30,8 +30,8 @@ const QUIET: Duration = Duration::from_millis(200);
 const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a question about trust may stay on the user's screen.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
-/// How often one change may lead to further files before it is taken as it is.
-const MOST_ROUNDS: usize = 3;
+/// How often what was read may be outdated at once before it is taken as it is.
+const MOST_ROUNDS: usize = 10;
 
 const TRUST: &str = "Trust this content";
 const NOT_NOW: &str = "Not now";
@@ -46,6 +46,8 @@ pub(super) struct Keeper {
     /// What has been said about the configuration that is in use.
     pub(super) reported: Vec<ConfigProblem>,
     pub(super) files: Vec<PathBuf>,
+    /// What the load at the start found out.
+    pub(super) memory: Memory,
     /// What the registry had to say about `config`.
     pub(super) of_registry: Vec<ConfigProblem>,
 }
@@ -61,7 +63,7 @@ impl Keeper {
     }
 
     async fn keep(mut self, hold: Option<PromptHold>) {
-        let mut memory = Memory::default();
+        let mut memory = std::mem::take(&mut self.memory);
         let mut asked = BTreeSet::new();
         let mut watch = Watch::new();
         watch.set(self.files.clone());
@@ -83,7 +85,7 @@ impl Keeper {
         }
     }
 
-    /// Reads everything, again if it turned out to depend on a file that was not watched before.
+    /// Reads everything, and again when something may have changed unnoticed meanwhile.
     async fn load(&mut self, memory: &mut Memory, watch: &mut Watch) -> Loaded {
         // What is read next are the newest folders; a change of them before now is no news.
         let _ = self.session.folders_changed().now_or_never();

@@ -87,7 +87,10 @@ impl Starter {
         let hold = (!loaded.commands.is_empty()).then(|| engine.hold_prompts());
         let problems = if hold.is_some() { Vec::new() } else { loaded.problems.clone() };
         session.start(Started { client, engine, problems: problems.clone() });
+        let mut memory = Memory::default();
+        memory.keep(&loaded);
         let keeper = Keeper {
+            memory,
             surroundings: self.surroundings.clone(),
             client: self.client.clone(),
             session: Arc::clone(session),

@@ -90,7 +90,7 @@ fn what_cannot_be_a_configuration_is_none() {
     assert_eq!(setup.load().config, before);
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn links_and_pipes_do_not_help() {
     use std::os::unix::fs::symlink;
