@@ -6,6 +6,7 @@
 //! interruption of a running turn, goes through a token in the handle.
 
 pub mod event;
+pub mod login;
 pub mod prompt;
 
 mod chat;
@@ -27,9 +28,10 @@ use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
 use crate::base::{ChatId, ModelId};
-use crate::config::{AgentConfig, ChatConfig};
+use crate::config::{AgentConfig, ChatConfig, Secret};
 use crate::llm::ModelInfo;
 use crate::providers::Registry;
+use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 
 use chat::{ChatHandle, Command};
@@ -37,10 +39,13 @@ pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, ToolCallEvent, ToolCallOrigin, ToolCallStage,
     UsageReport,
 };
+pub use login::{LoginError, LoginOption};
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 
 /// How long an orderly shutdown may take before the rest is cut off.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_600);
+/// Clients wait about ten seconds for the answer to a login.
+const LIST_AFTER_LOGIN: Duration = Duration::from_secs(4);
 const STORE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// What an engine is made of.
@@ -50,6 +55,8 @@ pub struct Options {
     pub chat: ChatConfig,
     /// What the agents prefer.
     pub agents: BTreeMap<String, AgentConfig>,
+    /// Where keys that a user enters are kept.
+    pub secrets: Secrets,
     pub sink: Arc<dyn EventSink>,
     pub pace: Pace,
 }
@@ -87,6 +94,7 @@ struct Shared {
     /// How many reasons there are for prompts to wait for other settings.
     holds: watch::Sender<usize>,
     store: Store,
+    secrets: Secrets,
     sink: Arc<dyn EventSink>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
@@ -132,12 +140,13 @@ pub struct Catalog {
 impl Engine {
     /// Does no I/O; the store and the HTTP client open when they are first needed.
     pub fn new(options: Options) -> Self {
-        let Options { registry, store, chat, agents, sink, pace } = options;
+        let Options { registry, store, chat, agents, secrets, sink, pace } = options;
         Self {
             shared: Arc::new(Shared {
                 settings: RwLock::new(Arc::new(Settings { registry, chat, agents })),
                 holds: watch::Sender::new(0),
                 store,
+                secrets,
                 sink,
                 pace,
                 chats: DashMap::new(),
@@ -196,10 +205,15 @@ impl Engine {
         Ok(summaries
             .into_iter()
             .map(|summary| {
-                let status = self.shared.chats.get(&summary.id).map_or(ChatStatus::Idle, |handle| handle.status());
+                let status = self.status(&summary.id);
                 (summary, status)
             })
             .collect())
+    }
+
+    /// What a chat is doing right now.
+    pub fn status(&self, chat: &ChatId) -> ChatStatus {
+        self.shared.chats.get(chat).map_or(ChatStatus::Idle, |handle| handle.status())
     }
 
     pub fn catalog(&self) -> Catalog {
@@ -218,9 +232,23 @@ impl Engine {
     /// Replaces what the configuration says. Turns that run go on with what they began with; the
     /// client is told what there is to choose from now.
     pub async fn reconfigure(&self, settings: Settings) {
-        settings.registry.adopt(&self.registry());
-        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
-        emitter::say(&*self.shared.sink, Event::ModelsChanged).await;
+        self.shared.reconfigure(settings).await;
+    }
+
+    /// The providers a user may log into, and those that cannot be, with the reason.
+    pub fn login_options(&self) -> Vec<LoginOption> {
+        self.shared.login_options()
+    }
+
+    /// Keeps a key and puts it to use; the client hears of the models and of the provider before
+    /// this returns. The text says what that means.
+    pub async fn log_in(&self, provider: &str, key: Secret) -> Result<String, LoginError> {
+        self.shared.log_in(provider, Some(key)).await
+    }
+
+    /// Forgets a key that was entered; keys from elsewhere stay.
+    pub async fn log_out(&self, provider: &str) -> Result<String, LoginError> {
+        self.shared.log_in(provider, None).await
     }
 
     /// Makes prompts wait for settings that are on their way.
@@ -297,6 +325,54 @@ impl Shared {
             Entry::Occupied(entry) => action(entry.get()),
             Entry::Vacant(entry) => action(&entry.insert(chat::spawn(chat.clone(), origin, Arc::clone(self)))),
         }
+    }
+
+    async fn reconfigure(&self, settings: Settings) {
+        settings.registry.adopt(&self.settings().registry);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+        emitter::say(&*self.sink, Event::ModelsChanged).await;
+    }
+
+    fn login_options(&self) -> Vec<LoginOption> {
+        let views = self.settings().registry.with_keys();
+        views.into_iter().filter_map(login::option).collect()
+    }
+
+    /// Keeps a key, or forgets it when there is none, and goes on with the providers that follow.
+    async fn log_in(&self, provider: &str, key: Option<Secret>) -> Result<String, LoginError> {
+        let option = self.login_options().into_iter().find(|option| option.id == provider);
+        let option = option.ok_or_else(|| LoginError::UnknownProvider(provider.to_owned()))?;
+        if let (Some(reason), true) = (&option.unavailable, key.is_some()) {
+            return Err(LoginError::NoWayIn { provider: option.label, reason: reason.clone() });
+        }
+        let (secrets, id, entered) = (self.secrets.clone(), provider.to_owned(), key.is_some());
+        let kept = tokio::task::spawn_blocking(move || {
+            match &key {
+                Some(key) => secrets.set_api_key(&id, key)?,
+                None => drop(secrets.remove_api_key(&id)?),
+            }
+            secrets.api_keys()
+        });
+        let failed = |error: std::io::Error| LoginError::NotKept(error.to_string());
+        let keys = kept.await.map_err(|error| failed(error.into()))?.map_err(failed)?;
+        let settings = self.settings();
+        let registry = settings.registry.with_logins(keys);
+        // What the key opens is what the user wants to see; a slow provider is asked in the background.
+        registry.adopt(&settings.registry);
+        let listed = tokio::time::timeout(LIST_AFTER_LOGIN, registry.refresh()).await.is_ok();
+        let used = registry.describe().into_iter().find(|view| view.id == provider).map(|view| view.key_source);
+        let changed = Settings { registry, chat: settings.chat.clone(), agents: settings.agents.clone() };
+        self.reconfigure(changed).await;
+        emitter::say(&*self.sink, Event::ProviderChanged { id: provider.to_owned() }).await;
+        if !listed {
+            let (registry, sink) = (self.settings().registry.clone(), Arc::clone(&self.sink));
+            tokio::spawn(async move {
+                if registry.refresh().await {
+                    emitter::say(&*sink, Event::ModelsChanged).await;
+                }
+            });
+        }
+        Ok(login::outcome(&option.label, entered, used))
     }
 
     /// The store's failures are told to the user once, not once per message.

@@ -31,6 +31,10 @@ impl Secrets {
         Self { file: data.join("secrets.json") }
     }
 
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Every stored key. A file that cannot be read is an error; none at all is not.
     pub fn api_keys(&self) -> io::Result<BTreeMap<String, Secret>> {
         let file: SecretsFile = read(&self.file)?;

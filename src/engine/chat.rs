@@ -3,6 +3,7 @@
 //! The order in which a prompt is answered is the heart of the protocol; it is in [`accept`].
 
 mod accept;
+mod login;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::emitter::{Emitter, say};
 use super::event::{ChatEvent, ChatStatus, Event};
+use super::login::Login;
 use super::prompt::{Accepted, Prompt};
 use super::request;
 use super::title::TitleJob;
@@ -82,6 +84,7 @@ impl ChatHandle {
         match self.live.status.load(Ordering::Relaxed) {
             1 => ChatStatus::Running,
             2 => ChatStatus::Stopping,
+            3 => ChatStatus::Login,
             _ => ChatStatus::Idle,
         }
     }
@@ -104,6 +107,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         named_by_user: false,
         loaded: false,
         running: None,
+        login: None,
     };
     tokio::spawn(actor.run());
     ChatHandle { inbox: sender, live }
@@ -123,6 +127,8 @@ struct ChatActor {
     named_by_user: bool,
     loaded: bool,
     running: Option<Running>,
+    /// Whose next message belongs to a login.
+    login: Option<Login>,
 }
 
 struct Running {
@@ -408,6 +414,7 @@ impl ChatActor {
             ChatStatus::Idle => 0,
             ChatStatus::Running => 1,
             ChatStatus::Stopping => 2,
+            ChatStatus::Login => 3,
         };
         self.live.status.store(number, Ordering::Relaxed);
         self.emit(ChatEvent::Status(status)).await;

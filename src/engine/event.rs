@@ -14,6 +14,10 @@ pub enum Event {
     },
     /// The list of models or the default model is another one than before.
     ModelsChanged,
+    /// A provider's login or models are others than before.
+    ProviderChanged {
+        id: String,
+    },
     /// Something the user should know that belongs to no chat.
     Notice {
         level: NoticeLevel,
@@ -80,6 +84,8 @@ pub enum ChatStatus {
     Idle,
     Running,
     Stopping,
+    /// The user is being asked for what a login needs.
+    Login,
 }
 
 #[derive(Debug, Clone, PartialEq)]

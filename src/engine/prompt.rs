@@ -78,6 +78,10 @@ pub enum AcceptedStatus {
     Error,
     /// Only with [`ReplyWhen::Connected`].
     ConnectionError,
+    /// The message was an answer to a question of a login.
+    Login,
+    /// A login was cancelled.
+    Idle,
 }
 
 /// Keeps a chat silent while it lives.

@@ -1,5 +1,6 @@
 //! From a process's surroundings to an engine: the part of a start that every front end shares.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,9 +9,10 @@ use serde_json::Value;
 use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
+use crate::config::{ConfigProblem, Secret};
 use crate::engine::{Engine, EventSink, Options, Pace};
 use crate::providers::{Environment, Registry, Wiring};
-use crate::state::Trust;
+use crate::state::{Secrets, Trust};
 use crate::store::Store;
 
 /// What a command prints may name files that name commands; more rounds than this are a loop.
@@ -73,7 +75,7 @@ impl Surroundings {
             aws_file: Some(Arc::new(load::aws_file)),
             config_path: self.config_file.clone().unwrap_or_else(|| dirs.config.join("config.json")),
             cache_dir: Some(dirs.cache.clone()),
-            ..Environment::default()
+            logins: self.logins(loaded),
         };
         let wiring = Wiring::standard(&loaded.config, &seen);
         let (registry, problems) = Registry::new(&loaded.config, seen, wiring);
@@ -86,7 +88,20 @@ impl Surroundings {
         let registry = self.registry(loaded);
         let store = Store::at(self.environment.dirs.data.join("chats.db"));
         let (chat, agents) = (loaded.config.chat.clone(), loaded.config.agents.clone());
-        Engine::new(Options { registry, store, chat, agents, sink, pace })
+        Engine::new(Options { registry, store, chat, agents, secrets: self.secrets(), sink, pace })
+    }
+
+    /// The keys that were entered by a login.
+    fn logins(&self, loaded: &mut Loaded) -> BTreeMap<String, Secret> {
+        self.secrets().api_keys().unwrap_or_else(|error| {
+            let source = self.secrets().file().display().to_string();
+            loaded.problems.push(ConfigProblem { source, line: None, message: error.to_string() });
+            BTreeMap::new()
+        })
+    }
+
+    fn secrets(&self) -> Secrets {
+        Secrets::in_directory(&self.environment.dirs.data)
     }
 
     /// Which workspace files the user trusts.

@@ -28,7 +28,7 @@ use super::guide::{Guide, GuideView};
 use super::variants::{self, Asked, Rules, Variants};
 use super::vendors::Vendor;
 use crate::base::ModelId;
-use crate::config::{Config, ConfigProblem, ProviderConfig, RetryConfig};
+use crate::config::{Config, ConfigProblem, ProviderConfig, RetryConfig, Secret};
 use crate::llm::{ModelInfo, Provider};
 
 pub use environment::{Environment, Lookup};
@@ -83,6 +83,7 @@ impl Registry {
             let weak = weak.clone();
             Inner {
                 guide: Arc::new(Guide::new(move || guide_view(&weak))),
+                config: config.clone(),
                 environment,
                 default_model: config.default_model.clone(),
                 local_discovery: config.local_discovery,
@@ -98,6 +99,15 @@ impl Registry {
             }
         });
         (Self { inner }, problems)
+    }
+
+    /// The same with other keys from logins.
+    pub fn with_logins(&self, logins: BTreeMap<String, Secret>) -> Self {
+        let inner = &self.inner;
+        let environment = Environment { logins, ..inner.environment.clone() };
+        // What is wrong with the configuration has been said when it was read.
+        let (registry, _) = Self::new(&inner.config, environment, inner.wiring.clone());
+        registry
     }
 
     pub fn provider(&self, id: &str) -> Option<Arc<dyn Provider>> {
@@ -209,6 +219,8 @@ impl std::fmt::Debug for Registry {
 }
 
 struct Inner {
+    /// Kept to build the next registry from when a key changes.
+    config: Config,
     environment: Environment,
     default_model: Option<String>,
     local_discovery: bool,

@@ -16,6 +16,7 @@ mod dialects;
 mod errors;
 mod framing;
 mod handshake;
+mod login;
 mod models;
 mod races;
 mod slow_client;

@@ -21,7 +21,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("run", &["cli", "config", "frontends", "logging", "process", "transport"]),
     ("cli", &["logging"]),
     ("frontends", &["base", "config", "engine", "llm", "logging", "process", "state", "transport", "workspace"]),
-    ("engine", &["base", "config", "llm", "providers", "store", "workspace"]),
+    ("engine", &["base", "config", "llm", "providers", "state", "store", "workspace"]),
     ("providers", &["base", "config", "http", "llm"]),
     ("store", &["base", "llm"]),
     ("transport", &["base"]),

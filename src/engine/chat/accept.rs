@@ -34,6 +34,7 @@ impl ChatActor {
         if !known && self.origin == Origin::Client {
             self.emit(ChatEvent::Opened { title: None }).await;
         }
+        let Some((prompt, reply)) = self.take_login(prompt, reply).await else { return };
         self.wait_for_settings().await;
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(DEFAULT_AGENT));
@@ -140,7 +141,7 @@ impl ChatActor {
         choice.into_payload()
     }
 
-    async fn announce(&self, prompt: &Prompt) {
+    pub(super) async fn announce(&self, prompt: &Prompt) {
         let text = match (prompt.contexts.is_empty(), self.shared.pace) {
             (false, _) => "Parsing given context",
             (true, Pace::Normal) => "Starting",

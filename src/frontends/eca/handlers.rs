@@ -7,3 +7,4 @@ mod providers;
 pub(super) mod selection;
 
 pub use planned::PLANNED;
+pub(super) use providers::provider_status;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use custom_methods::general::{MessageType, ShowMessageParams};
-use custom_methods::methods::{ConfigUpdated, ShowMessage};
+use custom_methods::methods::{ConfigUpdated, ProvidersUpdated, ShowMessage};
 use futures_util::future::BoxFuture;
 use lsp_types::notification::Notification;
 
 use super::client::{Client, notification};
+use super::handlers::provider_status;
 use super::session::Session;
 use super::start::config_update;
 use super::to_wire::Translator;
@@ -42,6 +43,10 @@ impl Speaker {
             Event::Chat { chat, event } => self.translator.chat_event(&chat, event, self.session.is_v0()),
             Event::ModelsChanged => config_update(&self.session)
                 .map(|params| notification(ConfigUpdated::METHOD, &params, None))
+                .into_iter()
+                .collect(),
+            Event::ProviderChanged { id } => provider_status(&self.session, &id)
+                .map(|status| notification(ProvidersUpdated::METHOD, &status, None))
                 .into_iter()
                 .collect(),
             Event::Notice { level, text } => {

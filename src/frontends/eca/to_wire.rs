@@ -63,6 +63,7 @@ pub(super) fn status(status: ChatStatus) -> WireStatus {
         ChatStatus::Idle => WireStatus::Idle,
         ChatStatus::Running => WireStatus::Running,
         ChatStatus::Stopping => WireStatus::Stopping,
+        ChatStatus::Login => WireStatus::Login,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::input::Question;
 use super::output::{Output, Report};
 use crate::base::ChatId;
-use crate::engine::{Engine, Prompt, ReplyWhen};
+use crate::engine::{ChatStatus, Engine, Prompt, ReplyWhen};
 use crate::process::signals::{Asked, Requests};
 use crate::workspace::Workspace;
 
@@ -63,6 +63,11 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
+    /// Whether what the user types next is part of a login.
+    pub(super) fn is_logging_in(&self) -> bool {
+        self.chat.as_ref().is_some_and(|chat| self.engine.status(chat) == ChatStatus::Login)
+    }
+
     /// Asks, and returns when the answer is written or will not come.
     pub(super) async fn ask(&mut self, question: Question) -> Outcome {
         let prompt = Prompt {

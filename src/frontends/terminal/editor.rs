@@ -43,7 +43,16 @@ impl LineEditor {
 
     /// Blocks until the user is done.
     pub(super) fn read(&mut self) -> io::Result<Typed> {
-        match self.0.read_line(&Arrow).map_err(io::Error::other)? {
+        Self::read_from(&mut self.0)
+    }
+
+    /// The same, without a trace in the history: for keys.
+    pub(super) fn read_untraced() -> io::Result<Typed> {
+        Self::read_from(&mut Reedline::create().use_bracketed_paste(true))
+    }
+
+    fn read_from(editor: &mut Reedline) -> io::Result<Typed> {
+        match editor.read_line(&Arrow).map_err(io::Error::other)? {
             Signal::Success(text) => Ok(Typed::Text(joined(&text))),
             Signal::CtrlD => Ok(Typed::Leave),
             _ => Ok(Typed::Nothing),

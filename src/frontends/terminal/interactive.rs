@@ -11,6 +11,7 @@ const HELP: &str = "\
 /model         list the models
 /model NAME    use another model
 /new           begin a new chat
+/login         enter the API key of a provider
 /help          show this
 /quit          leave (or Ctrl-D)
 Alt-Enter, or a backslash at the end of a line, begins another line.
@@ -47,7 +48,8 @@ pub(super) async fn run(mut conversation: Conversation, editor: LineEditor) -> (
         if text.trim().is_empty() {
             continue;
         }
-        match command(&text) {
+        let for_us = if conversation.is_logging_in() { None } else { command(&text) };
+        match for_us {
             Some(Command::Quit) => break 0,
             Some(command) => obey(&mut conversation, command),
             None => {
@@ -71,8 +73,9 @@ enum Left {
 async fn read(conversation: &mut Conversation, editor: &mut Option<LineEditor>) -> Result<Typed, Left> {
     let Some(mut taken) = editor.take() else { return Ok(Typed::Leave) };
     conversation.output.prompting(true).await;
+    let login = conversation.is_logging_in();
     let mut reading = tokio::task::spawn_blocking(move || {
-        let typed = taken.read();
+        let typed = if login { LineEditor::read_untraced() } else { taken.read() };
         (taken, typed)
     });
     let (given_back, typed) = loop {

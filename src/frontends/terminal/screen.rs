@@ -107,7 +107,7 @@ impl<O: Write, E: Write> Screen<O, E> {
                 };
                 self.note(&format!("{word}: {text}"), colour)
             }
-            Event::ModelsChanged => Ok(()),
+            Event::ModelsChanged | Event::ProviderChanged { .. } => Ok(()),
         }
     }
 

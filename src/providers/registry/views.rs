@@ -57,16 +57,33 @@ impl Registry {
     /// Every provider a user may want to know of: the real ones, the main vendors without a key,
     /// local servers that do not run, and vendors that cannot be used, with the reason.
     pub fn overview(&self) -> Vec<ProviderView> {
+        let looked_for = |vendor: &Vendor| self.inner.local_servers.iter().any(|server| server.id == vendor.id);
+        self.with_vendors(|vendor| match vendor.no_login {
+            Some(reason) => Some(ProviderState::NoLogin(reason)),
+            None if looked_for(vendor) => Some(ProviderState::NotRunning),
+            None if vendor.needs_key => Some(ProviderState::Unauthenticated),
+            None => None,
+        })
+    }
+
+    /// Every provider that takes a key, whether it has one or not, and those that cannot be given
+    /// one, with the reason.
+    pub fn with_keys(&self) -> Vec<ProviderView> {
+        let mut views = self.with_vendors(|vendor| match (vendor.no_login, vendor.place) {
+            (Some(reason), _) => Some(ProviderState::NoLogin(reason)),
+            (None, Place::Remote) => Some(ProviderState::Unauthenticated),
+            (None, Place::Discovered | Place::Configured) => None,
+        });
+        views.retain(|view| !view.local);
+        views
+    }
+
+    /// The real providers, and the vendors beside them that `state` has a word for.
+    fn with_vendors(&self, state: impl Fn(&Vendor) -> Option<ProviderState>) -> Vec<ProviderView> {
         let mut views = self.inner.describe();
         let known: Vec<String> = views.iter().map(|view| view.id.clone()).collect();
-        let looked_for = |vendor: &Vendor| self.inner.local_servers.iter().any(|server| server.id == vendor.id);
         for vendor in VENDORS.iter().filter(|vendor| !known.iter().any(|id| id == vendor.id)) {
-            let state = match vendor.no_login {
-                Some(reason) => ProviderState::NoLogin(reason),
-                None if looked_for(vendor) => ProviderState::NotRunning,
-                None if vendor.needs_key => ProviderState::Unauthenticated,
-                None => continue,
-            };
+            let Some(state) = state(vendor) else { continue };
             let endpoint = vendor.endpoint(None, &self.inner.wiring.dialects);
             views.push(ProviderView {
                 id: vendor.id.to_owned(),

@@ -51,6 +51,8 @@ impl Answer<ChatPrompt> for EcaServer {
             AcceptedStatus::Error if v0 => ChatPromptStatus::ConnectionError,
             AcceptedStatus::Error => ChatPromptStatus::Error,
             AcceptedStatus::ConnectionError => ChatPromptStatus::ConnectionError,
+            AcceptedStatus::Login => ChatPromptStatus::Login,
+            AcceptedStatus::Idle => ChatPromptStatus::Idle,
         };
         Ok(ChatPromptResult {
             chat_id: to_wire::wire_chat_id(&accepted.chat),

@@ -45,9 +45,6 @@ planned! {
         McpUpdateServer,
         McpAddServer,
         McpRemoveServer,
-        ProvidersLogin,
-        ProvidersLoginInput,
-        ProvidersLogout,
     }
     notifications {
         ChatToolCallApprove,

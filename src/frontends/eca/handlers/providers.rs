@@ -1,17 +1,24 @@
 //! Providers as the client's settings page lists them.
 
 use custom_methods::Empty;
-use custom_methods::methods::ProvidersList;
+use custom_methods::methods::{ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout};
 use custom_methods::providers::{
-    ModelCapabilities, ModelCost, ProviderAuth, ProviderAuthSource, ProviderAuthStatus, ProviderAuthType,
-    ProviderModel, ProviderStatus, ProvidersListResult,
+    InputStep, LoginField, LoginFieldType, LoginMethod, ModelCapabilities, ModelCost, ProviderAuth, ProviderAuthSource,
+    ProviderAuthStatus, ProviderAuthType, ProviderLogin, ProviderModel, ProviderStatus, ProvidersListResult,
+    ProvidersLoginInputParams, ProvidersLoginParams, ProvidersLoginResult, ProvidersLogoutParams,
 };
 use serde_json::json;
 use tower_lsp::jsonrpc::Result;
 
-use super::super::service::{Answer, EcaServer};
+use super::super::service::{Answer, EcaServer, failed};
+use super::super::session::Session;
+use crate::config::Secret;
+use crate::engine::LoginError;
 use crate::llm::ModelInfo;
 use crate::providers::{KeySource, ProviderState, ProviderView};
+
+/// The one way to log in that needs nobody else's identity, and the field that holds the key.
+const API_KEY: &str = "api-key";
 
 impl Answer<ProvidersList> for EcaServer {
     async fn answer(&self, _: Empty) -> Result<ProvidersListResult> {
@@ -20,6 +27,45 @@ impl Answer<ProvidersList> for EcaServer {
         let providers = registry.overview().into_iter().map(|view| status(view, &models)).collect();
         Ok(ProvidersListResult { providers })
     }
+}
+
+impl Answer<ProvidersLogin> for EcaServer {
+    async fn answer(&self, params: ProvidersLoginParams) -> Result<ProvidersLoginResult> {
+        let option = self.engine()?.login_options().into_iter().find(|option| option.id == params.provider);
+        let option = option.ok_or_else(|| failed(LoginError::UnknownProvider(params.provider.clone()).to_string()))?;
+        if let Some(reason) = option.unavailable {
+            return Err(failed(LoginError::NoWayIn { provider: option.label, reason }.to_string()));
+        }
+        if params.method.is_some_and(|method| method != API_KEY) {
+            return Err(failed(format!("{} is logged into with an API key only.", option.label)));
+        }
+        let label = format!("API key of {}", option.label);
+        let fields = vec![LoginField { key: API_KEY.into(), label, kind: LoginFieldType::Secret }];
+        Ok(InputStep { fields }.into())
+    }
+}
+
+impl Answer<ProvidersLoginInput> for EcaServer {
+    async fn answer(&self, params: ProvidersLoginInputParams) -> Result<ProvidersLoginResult> {
+        let key = params.data.get(API_KEY).map(|key| key.trim()).filter(|key| !key.is_empty());
+        let key = key.ok_or_else(|| failed(format!("{API_KEY} is missing")))?;
+        let logged_in = self.engine()?.log_in(&params.provider, Secret::new(key)).await;
+        logged_in.map(|_| ProvidersLoginResult::Done(Empty)).map_err(|error| failed(error.to_string()))
+    }
+}
+
+impl Answer<ProvidersLogout> for EcaServer {
+    async fn answer(&self, params: ProvidersLogoutParams) -> Result<Empty> {
+        let logged_out = self.engine()?.log_out(&params.provider).await;
+        logged_out.map(|_| Empty).map_err(|error| failed(error.to_string()))
+    }
+}
+
+/// One provider as the settings page shows it; nothing for one that is not known.
+pub(in crate::frontends::eca) fn provider_status(session: &Session, id: &str) -> Option<ProviderStatus> {
+    let registry = session.started()?.engine.registry();
+    let view = registry.overview().into_iter().chain(registry.with_keys()).find(|view| view.id == id)?;
+    Some(status(view, &registry.models()))
 }
 
 fn status(view: ProviderView, models: &[ModelInfo]) -> ProviderStatus {
@@ -37,6 +83,7 @@ fn status(view: ProviderView, models: &[ModelInfo]) -> ProviderStatus {
         ProviderState::NotRunning => (ProviderAuthStatus::NotRunning, None),
         ProviderState::NoLogin(reason) => (ProviderAuthStatus::Unauthenticated, Some(reason)),
     };
+    let can_log_in = matches!(view.state, ProviderState::Authenticated | ProviderState::Unauthenticated);
     let label = match (view.label, reason) {
         (Some(label), Some(_)) => Some(format!("{label} (not available)")),
         (label, _) => label.map(str::to_owned),
@@ -53,7 +100,8 @@ fn status(view: ProviderView, models: &[ModelInfo]) -> ProviderStatus {
             env_var,
         },
         label,
-        login: None,
+        login: can_log_in
+            .then(|| ProviderLogin { methods: vec![LoginMethod { key: API_KEY.into(), label: "API key".into() }] }),
         models: models.iter().filter(of_this).map(model).collect(),
         settings: reason.map(|reason| json!({"reason": reason})),
         id: view.id,

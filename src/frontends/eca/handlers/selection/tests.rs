@@ -33,6 +33,7 @@ fn session(config: &Config) -> Session {
         store: Store::at("/nonexistent/chats.db".into()),
         chat: config.chat.clone(),
         agents: config.agents.clone(),
+        secrets: crate::state::Secrets::in_directory(std::path::Path::new("/nonexistent")),
         sink: Arc::new(Nobody),
         pace: Pace::Deterministic,
     });
