@@ -36,8 +36,8 @@ use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 
 use chat::{ChatHandle, Command};
 pub use event::{
-    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, ToolCallEvent, ToolCallOrigin, ToolCallStage,
-    UsageReport,
+    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
+    ToolCallOrigin, ToolCallStage, UsageReport,
 };
 pub use login::{LoginError, LoginOption};
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};

@@ -149,6 +149,24 @@ pub struct UsageReport {
     pub total_cost: Option<f64>,
     pub context_limit: Option<u64>,
     pub output_limit: Option<u64>,
+    /// What fills the window; adds up to the last call's occupancy, apart from rounding.
+    pub shares: Vec<Share>,
+}
+
+/// A part of what fills the context window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    pub kind: ShareKind,
+    pub tokens: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShareKind {
+    Instructions,
+    User,
+    Assistant,
+    Reasoning,
+    Tools,
 }
 
 /// Where events go. One value per connection; what to do with a slow client is its policy.

@@ -39,10 +39,11 @@ impl ChatActor {
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(DEFAULT_AGENT));
         self.announce(&prompt).await;
-        let notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
+        let mut notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
         let (hold, held) = Hold::new();
         match chosen {
             Ok((model, provider)) => {
+                notes.extend(self.lost_by_switching_to(&model));
                 self.model = Some(model.clone());
                 let accepted = Accepted {
                     chat: self.id.clone(),
@@ -119,6 +120,21 @@ impl ChatActor {
         let model = registry.resolve(wanted, self.model.as_ref()).map_err(|unknown| unknown.to_string())?;
         let missing = format!("{model} has no provider in the configuration. Choose another model.");
         with_provider(model).ok_or(missing)
+    }
+
+    /// Vendors sign or encrypt what their models think and look up, and refuse each other's; it is
+    /// left out of the request then, which the user should know.
+    fn lost_by_switching_to(&self, model: &ModelId) -> Option<String> {
+        let before = self.model.as_ref().filter(|before| *before != model)?;
+        let replays = |part: &Part| match part {
+            Part::Reasoning { replay, .. } | Part::ToolCall { replay, .. } => replay.is_some(),
+            Part::Opaque(_) => true,
+            Part::Text(_) | Part::Image(_) | Part::ToolResult { .. } => false,
+        };
+        let carries = self.history.iter().flat_map(|message| &message.parts).any(replays);
+        carries.then(|| {
+            format!("{model} cannot read the thoughts that {before} left in this chat; the rest is sent along.\n\n")
+        })
     }
 
     /// What the chosen variant, or else the agent's, adds to every request of the turn. Only a

@@ -12,8 +12,8 @@ use custom_methods::chat::{
     ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent, ChatRole,
     ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
     ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent, ChatToolCalledContent,
-    ChatUrlContent, ChatUsageContent, ToolCallOrigin, ToolCallOutput, ToolCallRejectReason, ToolCallTextOutput,
-    UsageLimit,
+    ChatUrlContent, ChatUsageContent, ContextBreakdown, ContextCategory, ToolCallOrigin, ToolCallOutput,
+    ToolCallRejectReason, ToolCallTextOutput, UsageLimit,
 };
 use custom_methods::methods::{ChatContentReceived, ChatDeleted, ChatOpened, ChatStatusChanged};
 use custom_methods::{ContentId, ReasonId, ToolCallId};
@@ -180,8 +180,31 @@ fn usage(report: &UsageReport) -> ChatUsageContent {
             .context_limit
             .map(|context| UsageLimit { context, output: report.output_limit.unwrap_or(context) }),
         auto_compact_percentage: None,
-        context_breakdown: None,
+        context_breakdown: (!report.shares.is_empty()).then(|| breakdown(report)),
     }
+}
+
+fn breakdown(report: &UsageReport) -> ContextBreakdown {
+    let used_tokens = report.last.occupancy();
+    ContextBreakdown {
+        categories: report.shares.iter().map(category).collect(),
+        used_tokens,
+        free_tokens: report.context_limit.map(|limit| limit.saturating_sub(used_tokens)),
+        context_limit: report.context_limit,
+        free_color: Some("#6b7280".into()),
+        free_emoji: Some("⬜".into()),
+    }
+}
+
+fn category(share: &engine::Share) -> ContextCategory {
+    let (name, color, emoji) = match share.kind {
+        engine::ShareKind::Instructions => ("Instructions", "#8b5cf6", "🟪"),
+        engine::ShareKind::User => ("Your messages", "#3b82f6", "🟦"),
+        engine::ShareKind::Assistant => ("Answers", "#22c55e", "🟩"),
+        engine::ShareKind::Reasoning => ("Reasoning", "#eab308", "🟨"),
+        engine::ShareKind::Tools => ("Tools", "#f97316", "🟧"),
+    };
+    ContextCategory { name: name.into(), tokens: share.tokens, color: color.into(), emoji: emoji.into() }
 }
 
 fn text_frames(chat: &ChatId, text: &str) -> Vec<Frame> {
@@ -301,12 +324,17 @@ mod tests {
             total_cost: Some(1.5),
             context_limit: Some(1000),
             output_limit: None,
+            shares: vec![engine::Share { kind: engine::ShareKind::User, tokens: 18 }],
         };
         let [message] = &wire(ChatEvent::Usage(report))[..] else { panic!("one message") };
         assert_eq!(
             message["params"]["content"],
             json!({"type": "usage", "sessionTokens": 18, "totalTokens": 36, "lastMessageCost": "0.01",
-                   "sessionCost": "1.50", "limit": {"context": 1000, "output": 1000}})
+                   "sessionCost": "1.50", "limit": {"context": 1000, "output": 1000},
+                   "contextBreakdown": {
+                       "categories": [{"name": "Your messages", "tokens": 18, "color": "#3b82f6", "emoji": "🟦"}],
+                       "usedTokens": 18, "freeTokens": 982, "contextLimit": 1000,
+                       "freeColor": "#6b7280", "freeEmoji": "⬜"}})
         );
     }
 }

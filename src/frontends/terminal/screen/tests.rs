@@ -76,6 +76,7 @@ fn a_terminal_gets_colours_and_no_control_characters_of_others() {
         total_cost: Some(0.5),
         context_limit: Some(1000),
         output_limit: None,
+        shares: Vec::new(),
     };
     let (out, err) =
         drawn(TERMINAL, vec![text("a **b\u{1b}]0;x\u{7}\r**"), ChatEvent::Usage(usage), ChatEvent::Finished]);
