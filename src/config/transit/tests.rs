@@ -1,3 +1,5 @@
+//! The format against tables, against what another implementation writes, and against any text.
+
 use super::*;
 
 fn text(text: &str) -> Value {
