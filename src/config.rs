@@ -5,10 +5,12 @@
 //! before the user trusts it is decided in [`trust`].
 
 pub mod commands;
+pub mod imported_keys;
 pub mod keys;
 pub mod load;
 pub mod schema;
 pub mod show;
+pub mod transit;
 pub mod trust;
 pub mod watch;
 

@@ -18,6 +18,8 @@ pub mod openai_chat;
 pub mod openai_responses;
 mod payload;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod testing;
 mod turns;
 mod watchdog;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::scan::Source;
 
 /// Never part of the sources.
-const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
+const SKIPPED: [&str; 4] = ["target", "node_modules", ".venv", ".git"];
 
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

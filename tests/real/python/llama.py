@@ -29,26 +29,26 @@ class Llama:
             self.process.wait()
 
     def config(self, title=False):
-        """Three ways to use the one model: an answer of a few words, one of exactly 24 tokens, and
-        one that never ends."""
-
-        def model(**payload):
-            return {"modelName": "smollm2", "extraPayload": {"temperature": 0, "seed": 1, **payload}}
-
+        """One provider for each dialect, and in each three ways to use the one model: an answer of
+        a few words, one of exactly 24 tokens, and one that never ends."""
         return {
             "defaultModel": "llamacpp/short",
             "chat": {"title": title},
             "providers": {
-                "llamacpp": {
-                    "api": "openai-chat",
-                    "url": f"{self.address}/v1",
-                    "fetchModels": False,
-                    "retry": {"maxRetries": 0},
-                    "models": {
-                        "short": model(max_tokens=16),
-                        "exact": model(max_tokens=24, ignore_eos=True),
-                        "endless": model(max_tokens=-1, ignore_eos=True),
-                    },
-                }
+                "llamacpp": self._provider("openai-chat", "/v1", "max_tokens"),
+                "llamacpp-responses": self._provider("openai-responses", "/v1", "max_output_tokens"),
+                "llamacpp-anthropic": self._provider("anthropic", "", "max_tokens"),
             },
+        }
+
+    def _provider(self, api, path, limit):
+        def model(tokens):
+            return {"modelName": "smollm2", "extraPayload": {"temperature": 0, limit: tokens}}
+
+        return {
+            "api": api,
+            "url": f"{self.address}{path}",
+            "fetchModels": False,
+            "retry": {"maxRetries": 0},
+            "models": {"short": model(16), "exact": model(24), "endless": model(-1)},
         }

@@ -25,6 +25,8 @@ def parameters():
     wanted.n_parallel = 1
     # An endless answer really is endless; it ends only when its reader hangs up.
     wanted.ctx_shift = True
+    # Said here and not in the requests: the messages endpoint passes no such field on.
+    wanted.sampling.ignore_eos = True
     # Two threads wait for each other in a busy loop; on a machine that has other work, one is
     # ten times faster.
     wanted.cpuparams.n_threads = 1

@@ -1,4 +1,4 @@
-"""The server with a real model behind it: llama.cpp over its OpenAI-compatible interface."""
+"""The server with a real model behind it: llama.cpp, over each of the interfaces it has."""
 
 import json
 import unittest
@@ -7,8 +7,10 @@ import urllib.request
 import eca_client
 from llama import Llama
 
+PROVIDERS = ("llamacpp", "llamacpp-responses", "llamacpp-anthropic")
 
-class RealModel(unittest.TestCase):
+
+class WithModel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.llama = Llama()
@@ -19,50 +21,125 @@ class RealModel(unittest.TestCase):
         self.assertEqual(answer["status"], "prompting")
         self.assertEqual(answer["model"], model)
 
-    def usage(self, eca):
-        return [content for _, content in eca.contents("chat") if content["type"] == "usage"]
+    def sizes(self, eca, chat="chat"):
+        return [content["sessionTokens"] for _, content in eca.contents(chat) if content["type"] == "usage"]
+
+    def told(self, eca, chat="chat"):
+        """What the server itself said in a chat."""
+        pairs = eca.contents(chat)
+        return "".join(content["text"] for role, content in pairs if (role, content["type"]) == ("system", "text"))
+
+    def busy(self):
+        with urllib.request.urlopen(f"{self.llama.address}/slots", timeout=eca_client.HANG_GUARD) as answer:
+            return any(slot["is_processing"] for slot in json.load(answer))
+
+
+class Dialect:
+    """What works over every interface; a class below for each."""
+
+    provider: str
 
     def test_an_answer_is_streamed_and_counted(self):
         with eca_client.Eca(self.llama.config()) as eca:
-            self.prompt(eca, "Tell me about the sea.")
+            self.prompt(eca, "Tell me about the sea.", f"{self.provider}/exact")
             eca.finish("chat")
             pieces = eca.pieces("chat")
-            self.assertGreater(len(pieces), 3, pieces)
+            self.assertGreater(len(pieces), 3, self.told(eca))
             self.assertTrue("".join(pieces).strip())
-            (usage,) = self.usage(eca)
-            self.assertGreater(usage["sessionTokens"], 24)
+            (size,) = self.sizes(eca)
+            self.assertGreater(size, 24)
             self.assertEqual(eca.leave(), 0)
 
     def test_the_second_turn_carries_the_first(self):
         with eca_client.Eca(self.llama.config()) as eca:
             for turn in (1, 2):
-                self.prompt(eca, "Name a colour.")
+                self.prompt(eca, "Name a colour.", f"{self.provider}/exact")
                 eca.finish("chat", turn)
-            first, second = (usage["sessionTokens"] for usage in self.usage(eca))
+            first, second = self.sizes(eca)
             # Both turns ask the same and get 24 tokens; what is more in the second is the first.
             self.assertGreater(second, first + 24)
 
-    def test_the_second_turn_of_another_chat_does_not(self):
-        with eca_client.Eca(self.llama.config()) as eca:
-            sizes = []
-            for chat in ("one", "two"):
-                self.prompt(eca, "Name a colour.", chat=chat)
-                eca.finish(chat)
-                sizes += [content["sessionTokens"] for _, content in eca.contents(chat) if content["type"] == "usage"]
-            self.assertEqual(sizes[0], sizes[1])
-
     def test_stop_hangs_up_on_the_model(self):
         with eca_client.Eca(self.llama.config()) as eca:
-            self.prompt(eca, "Count from one to a million.", model="llamacpp/endless")
+            self.prompt(eca, "Count from one to a million.", f"{self.provider}/endless")
             eca.until(lambda _: len(eca.pieces("chat")) >= 5)
             self.assertTrue(self.busy())
             eca.notify("chat/promptStop", {"chatId": "chat"})
             eca.finish("chat")
             # There is one slot, and the stopped answer has no end of its own.
-            self.prompt(eca, "Say hello.", model="llamacpp/short", chat="next")
+            self.prompt(eca, "Say hello.", f"{self.provider}/short", chat="next")
             eca.finish("next")
-            self.assertTrue("".join(eca.pieces("next")).strip())
+            self.assertTrue("".join(eca.pieces("next")).strip(), self.told(eca, "next"))
             self.assertFalse(self.busy())
+
+    def test_a_stopped_answer_is_part_of_the_history(self):
+        with eca_client.Eca(self.llama.config()) as eca:
+            self.prompt(eca, "Name a colour.", f"{self.provider}/endless")
+            eca.until(lambda _: len(eca.pieces("chat")) >= 5)
+            eca.notify("chat/promptStop", {"chatId": "chat"})
+            eca.finish("chat")
+            self.prompt(eca, "Name a colour.", f"{self.provider}/exact")
+            eca.finish("chat", 2)
+            self.prompt(eca, "Name a colour.", f"{self.provider}/exact", chat="fresh")
+            eca.finish("fresh")
+            self.assertGreater(self.sizes(eca)[-1], self.sizes(eca, "fresh")[0] + 5)
+
+    def test_the_models_of_the_server_are_found(self):
+        config = self.llama.config()
+        provider = config["providers"][self.provider]
+        provider["fetchModels"] = True
+        provider["models"] = {}
+        del config["defaultModel"]
+        with eca_client.Eca(config) as eca:
+            eca.until(
+                lambda m: m.get("method") == "config/updated"
+                and f"{self.provider}/smollm2" in m["params"].get("chat", {}).get("models", [])
+            )
+
+    def test_an_error_of_the_server_is_told_as_text(self):
+        config = self.llama.config()
+        config["providers"][self.provider]["models"]["short"]["extraPayload"]["temperature"] = "hot"
+        with eca_client.Eca(config) as eca:
+            self.prompt(eca, "Say hello.", f"{self.provider}/short")
+            eca.finish("chat")
+            self.assertIn("type must be number", self.told(eca))
+            self.assertEqual(eca.pieces("chat"), [])
+
+
+class OpenAiChat(Dialect, WithModel):
+    provider = "llamacpp"
+
+
+class OpenAiResponses(Dialect, WithModel):
+    provider = "llamacpp-responses"
+
+
+class Anthropic(Dialect, WithModel):
+    provider = "llamacpp-anthropic"
+
+
+class RealModel(WithModel):
+    def test_every_dialect_sends_and_counts_the_same(self):
+        # The model's own template turns all three requests into one text, so they have one size and
+        # one answer, also when the turns before were made in another dialect.
+        seen = set()
+        with eca_client.Eca(self.llama.config()) as eca:
+            for start, first in enumerate(PROVIDERS):
+                chat = f"begun-with-{first}"
+                for turn in range(3):
+                    self.prompt(eca, "Name a colour.", f"{PROVIDERS[(start + turn) % 3]}/exact", chat)
+                    eca.finish(chat, turn + 1)
+                seen.add((tuple(self.sizes(eca, chat)), "".join(eca.pieces(chat))))
+        self.assertEqual(len(seen), 1, seen)
+        ((sizes, _),) = seen
+        self.assertEqual(len(sizes), 3)
+
+    def test_the_second_turn_of_another_chat_does_not_carry_the_first(self):
+        with eca_client.Eca(self.llama.config()) as eca:
+            for chat in ("one", "two"):
+                self.prompt(eca, "Name a colour.", chat=chat)
+                eca.finish(chat)
+            self.assertEqual(self.sizes(eca, "one"), self.sizes(eca, "two"))
 
     def test_shutdown_hangs_up_on_the_model(self):
         with eca_client.Eca(self.llama.config()) as eca:
@@ -81,32 +158,6 @@ class RealModel(unittest.TestCase):
             title = message["params"]["content"]["title"]
             self.assertTrue(0 < len(title) <= 40 and "\n" not in title, title)
             eca.finish("chat")
-
-    def test_the_models_of_the_server_are_found(self):
-        config = self.llama.config()
-        provider = config["providers"]["llamacpp"]
-        provider["fetchModels"] = True
-        provider["models"] = {}
-        del config["defaultModel"]
-        with eca_client.Eca(config) as eca:
-            eca.until(
-                lambda m: m.get("method") == "config/updated"
-                and "llamacpp/smollm2" in m["params"].get("chat", {}).get("models", [])
-            )
-
-    def test_an_error_of_the_server_is_told_as_text(self):
-        config = self.llama.config()
-        config["providers"]["llamacpp"]["models"]["short"]["extraPayload"]["max_tokens"] = "many"
-        with eca_client.Eca(config) as eca:
-            self.prompt(eca, "Say hello.", model="llamacpp/short")
-            eca.finish("chat")
-            told = [content["text"] for role, content in eca.contents("chat") if (role, content["type"]) == ("system", "text")]
-            self.assertTrue("".join(told).strip())
-            self.assertEqual(eca.pieces("chat"), [])
-
-    def busy(self):
-        with urllib.request.urlopen(f"{self.llama.address}/slots", timeout=eca_client.HANG_GUARD) as answer:
-            return any(slot["is_processing"] for slot in json.load(answer))
 
 
 if __name__ == "__main__":
