@@ -345,18 +345,16 @@ impl Shared {
         if let (Some(reason), true) = (&option.unavailable, key.is_some()) {
             return Err(LoginError::NoWayIn { provider: option.label, reason: reason.clone() });
         }
-        let (secrets, id, entered) = (self.secrets.clone(), provider.to_owned(), key.is_some());
-        let kept = tokio::task::spawn_blocking(move || {
-            match &key {
-                Some(key) => secrets.set_api_key(&id, key)?,
-                None => drop(secrets.remove_api_key(&id)?),
-            }
-            secrets.api_keys()
+        let (secrets, id, kept) = (self.secrets.clone(), provider.to_owned(), key.clone());
+        let keeping = tokio::task::spawn_blocking(move || match &kept {
+            Some(key) => secrets.set_api_key(&id, key),
+            None => secrets.remove_api_key(&id).map(drop),
         });
         let failed = |error: std::io::Error| LoginError::NotKept(error.to_string());
-        let keys = kept.await.map_err(|error| failed(error.into()))?.map_err(failed)?;
+        keeping.await.map_err(|error| failed(error.into()))?.map_err(failed)?;
+        let entered = key.is_some();
         let settings = self.settings();
-        let registry = settings.registry.with_logins(keys);
+        let registry = settings.registry.with_login(provider, key);
         // What the key opens is what the user wants to see; a slow provider is asked in the background.
         registry.adopt(&settings.registry);
         let listed = tokio::time::timeout(LIST_AFTER_LOGIN, registry.refresh()).await.is_ok();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::config::commands::Memory;
+use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
 use crate::config::{ConfigProblem, Secret};
@@ -91,13 +92,17 @@ impl Surroundings {
         Engine::new(Options { registry, store, chat, agents, secrets: self.secrets(), sink, pace })
     }
 
-    /// The keys that were entered by a login.
+    /// The keys that were entered by a login, here or in the public server; ours come first.
     fn logins(&self, loaded: &mut Loaded) -> BTreeMap<String, Secret> {
-        self.secrets().api_keys().unwrap_or_else(|error| {
-            let source = self.secrets().file().display().to_string();
-            loaded.problems.push(ConfigProblem { source, line: None, message: error.to_string() });
-            BTreeMap::new()
-        })
+        let mut keys = imported_api_keys(&self.environment.dirs.cache);
+        match self.secrets().api_keys() {
+            Ok(own) => keys.extend(own),
+            Err(error) => {
+                let source = self.secrets().file().display().to_string();
+                loaded.problems.push(ConfigProblem { source, line: None, message: error.to_string() });
+            }
+        }
+        keys
     }
 
     fn secrets(&self) -> Secrets {

@@ -101,10 +101,14 @@ impl Registry {
         (Self { inner }, problems)
     }
 
-    /// The same with other keys from logins.
-    pub fn with_logins(&self, logins: BTreeMap<String, Secret>) -> Self {
+    /// The same with another key from a login, or without one.
+    pub fn with_login(&self, provider: &str, key: Option<Secret>) -> Self {
         let inner = &self.inner;
-        let environment = Environment { logins, ..inner.environment.clone() };
+        let mut environment = inner.environment.clone();
+        match key {
+            Some(key) => drop(environment.logins.insert(provider.to_owned(), key)),
+            None => drop(environment.logins.remove(provider)),
+        }
         // What is wrong with the configuration has been said when it was read.
         let (registry, _) = Self::new(&inner.config, environment, inner.wiring.clone());
         registry
