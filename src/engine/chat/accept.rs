@@ -43,7 +43,7 @@ impl ChatActor {
         let (hold, held) = Hold::new();
         match chosen {
             Ok((model, provider)) => {
-                notes.extend(self.lost_by_switching_to(&model));
+                notes.extend(self.lost_by_switching_to(&model, provider.dialect()));
                 self.model = Some(model.clone());
                 let accepted = Accepted {
                     chat: self.id.clone(),
@@ -124,15 +124,15 @@ impl ChatActor {
 
     /// Vendors sign or encrypt what their models think and look up, and refuse each other's; it is
     /// left out of the request then, which the user should know.
-    fn lost_by_switching_to(&self, model: &ModelId) -> Option<String> {
+    fn lost_by_switching_to(&self, model: &ModelId, dialect: &str) -> Option<String> {
         let before = self.model.as_ref().filter(|before| *before != model)?;
-        let replays = |part: &Part| match part {
-            Part::Reasoning { replay, .. } | Part::ToolCall { replay, .. } => replay.is_some(),
-            Part::Opaque(_) => true,
-            Part::Text(_) | Part::Image(_) | Part::ToolResult { .. } => false,
+        let replay = |part: &Part| match part {
+            Part::Reasoning { replay, .. } | Part::ToolCall { replay, .. } => replay.clone(),
+            Part::Opaque(replay) => Some(replay.clone()),
+            Part::Text(_) | Part::Image(_) | Part::ToolResult { .. } => None,
         };
-        let carries = self.history.iter().flat_map(|message| &message.parts).any(replays);
-        carries.then(|| {
+        let mut replays = self.history.iter().flat_map(|message| &message.parts).filter_map(replay);
+        replays.any(|replay| replay.dialect != dialect).then(|| {
             format!("{model} cannot read the thoughts that {before} left in this chat; the rest is sent along.\n\n")
         })
     }

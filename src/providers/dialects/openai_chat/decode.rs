@@ -7,7 +7,7 @@ use super::plain;
 use super::think::{Piece, ThinkTags};
 use super::tool_calls::ToolCalls;
 use crate::base::text;
-use crate::llm::{Delta, Replay, StopReason, Usage};
+use crate::llm::{Delta, Image, Replay, StopReason, Usage};
 use crate::providers::dialects::{Decoder, Progress};
 use crate::providers::errors::Fault;
 use crate::providers::sse::Event;
@@ -90,8 +90,14 @@ impl ChatDecoder {
             self.refused = true;
             self.say(text.to_owned(), out);
         }
-        let entries = delta.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        for entry in entries {
+        let list = |name: &str| delta.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        out.extend(list("annotations").iter().filter_map(citation));
+        for image in list("images").iter().filter_map(image) {
+            self.close_reasoning(out);
+            self.any_output = true;
+            out.push(Delta::Image(image));
+        }
+        for entry in list("tool_calls") {
             let pieces = self.tags.end();
             self.pieces(pieces, out);
             self.close_reasoning(out);
@@ -238,6 +244,22 @@ impl Decoder for ChatDecoder {
     }
 }
 
+/// A page that the answer rests on: `{type: url_citation, url_citation: {title, url}}`.
+fn citation(annotation: &Value) -> Option<Delta> {
+    let found = annotation.get("url_citation")?;
+    let text = |name: &str| found.get(name).and_then(Value::as_str);
+    let url = text("url").filter(|url| !url.is_empty())?;
+    let title = text("title").filter(|title| !title.is_empty()).unwrap_or(url);
+    Some(Delta::Citation { title: title.to_owned(), url: url.to_owned() })
+}
+
+/// A picture that the model made: `{type: image_url, image_url: {url: data:…;base64,…}}`.
+fn image(entry: &Value) -> Option<Image> {
+    let url = entry.pointer("/image_url/url").and_then(Value::as_str)?;
+    let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(Image { media_type: media_type.to_owned(), base64: base64.to_owned() })
+}
+
 fn parse(data: &[u8]) -> Result<Value, Fault> {
     match serde_json::from_slice::<Value>(data) {
         Ok(chunk) if chunk.is_object() => Ok(chunk),
@@ -245,5 +267,37 @@ fn parse(data: &[u8]) -> Result<Value, Fault> {
             let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
             Err(Fault::Protocol(format!("a chunk is not a JSON object: {}", text::one_line(&start, 80))))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn citations_and_pictures_are_passed_on() {
+        let chunk = json!({"choices": [{"delta": {
+            "content": "see",
+            "annotations": [
+                {"type": "url_citation", "url_citation": {"title": "T", "url": "https://t", "start_index": 0}},
+                {"type": "url_citation", "url_citation": {"url": "https://u"}},
+                {"type": "file_citation"},
+            ],
+            "images": [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+                {"type": "image_url", "image_url": {"url": "https://elsewhere"}},
+            ],
+        }}]});
+        let mut out = Vec::new();
+        assert!(ChatDecoder::new(None, None).chunk(&chunk, &mut out).is_ok());
+        let citation = |title: &str, url: &str| Delta::Citation { title: title.into(), url: url.into() };
+        let image = Image { media_type: "image/png".into(), base64: "QUJD".into() };
+        let expected = [
+            Delta::Text("see".into()),
+            citation("T", "https://t"),
+            citation("https://u", "https://u"),
+            Delta::Image(image),
+        ];
+        assert_eq!(out, expected);
     }
 }
