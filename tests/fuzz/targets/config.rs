@@ -16,6 +16,10 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     }
     let plain = read(text);
     assert!(plain == read(text));
+    // A byte order mark is one only at the very start.
+    if text.starts_with('\u{feff}') {
+        return;
+    }
     let commented = read(&format!("// A comment.\n{text}\n/* Another one. */"));
     assert!(plain.config == commented.config);
     assert_eq!(plain.problems.len(), commented.problems.len());
