@@ -7,37 +7,54 @@
 #[allow(dead_code)]
 #[path = "support/report.rs"]
 mod report;
+#[path = "support/streams.rs"]
+mod streams;
 
 use std::hint::black_box;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use eca::base::ModelId;
 use eca::llm::Delta;
-use eca::providers::dialects::Decoder as _;
+use eca::providers::dialects::anthropic::AnthropicDecoder;
+use eca::providers::dialects::bedrock::BedrockDecoder;
+use eca::providers::dialects::exchange::decode as decode_body;
+use eca::providers::dialects::gemini::GeminiDecoder;
+use eca::providers::dialects::ollama::OllamaDecoder;
 use eca::providers::dialects::openai_chat::ChatDecoder;
-use eca::providers::sse::{Event, Events};
+use eca::providers::dialects::openai_responses::ResponsesDecoder;
+use eca::providers::errors::Origin;
+use eca::providers::sse::Events;
 use eca::transport::outbox::Limits;
 use eca::transport::{Decoded, Decoder, Frame, Framing, Outbox, TextFrame, content_length, envelope};
 use futures_util::{FutureExt, StreamExt, stream};
 use report::Row;
 use serde_json::Value;
+use streams::StreamedBody;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 const ROUNDS: usize = 15;
 const MESSAGES: usize = 20_000;
+const MOST_MICROSECONDS_PER_EVENT: f64 = 3.0;
 
 fn main() -> ExitCode {
-    let rows = [decode(), outbox(), events(), dialect()].into_iter().collect::<Outcome<Vec<Row>>>();
-    match rows.and_then(|rows| Ok(report::print(&rows)?)) {
+    match measure().and_then(|rows| Ok(report::print(&rows)?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report::say(&format!("failed: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+fn measure() -> Outcome<Vec<Row>> {
+    let mut rows = vec![decode()?, outbox()?, events()?];
+    rows.extend(dialects()?);
+    Ok(rows)
 }
 
 /// Framing and envelope of incoming messages, against parsing the same bodies as JSON.
@@ -133,36 +150,55 @@ fn events() -> Outcome<Row> {
     Ok(row("one server-sent event", ours, &[("splitting and copying", split)], f64::NAN))
 }
 
-/// A chunk of the dialect into deltas, against parsing it as JSON.
-fn dialect() -> Outcome<Row> {
-    let event = Event { name: None, data: chunk().to_owned(), terminated: true };
+/// Bodies of every dialect into deltas, framing included, against parsing the events as JSON.
+fn dialects() -> Outcome<Vec<Row>> {
+    let model = ModelId::new("bench", "claude");
+    Ok(vec![
+        dialect("OpenAI chat", &streams::openai_chat(), || ChatDecoder::new(None, None))?,
+        dialect("OpenAI responses", &streams::openai_responses(), || ResponsesDecoder::new("bench"))?,
+        dialect("Anthropic", &streams::anthropic(), || AnthropicDecoder::new(&model))?,
+        dialect("Gemini", &streams::gemini(), || GeminiDecoder::new("bench"))?,
+        dialect("Ollama", &streams::ollama(), OllamaDecoder::default)?,
+        dialect("Bedrock", &streams::bedrock(), || BedrockDecoder::new(&model))?,
+    ])
+}
+
+fn dialect<D: eca::providers::dialects::Decoder>(
+    name: &str,
+    body: &StreamedBody,
+    decoder: impl Fn() -> D,
+) -> Outcome<Row> {
+    let origin = Arc::new(Origin::new("bench", "bench-1", "http://localhost", Vec::new()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let whole = body.bytes(MESSAGES);
     let ours = best(|| {
-        let mut decoder = ChatDecoder::new(None, None);
-        let mut deltas = Vec::new();
-        for _ in 0..MESSAGES {
-            decoder.event(black_box(&event), &mut deltas).map_err(|fault| format!("{fault:?}"))?;
-            if !matches!(black_box(&deltas)[..], [Delta::Text(_)]) {
-                return Err("not one text".into());
+        let pieces = whole.chunks(16 * 1024).map(|piece| Ok(whole.slice_ref(piece))).collect::<Vec<_>>();
+        let mut deltas = decode_body(body.framing, stream::iter(pieces).boxed(), Arc::clone(&origin), decoder());
+        runtime.block_on(async {
+            let (mut texts, mut stops) = (0, 0);
+            while let Some(delta) = deltas.next().await {
+                match black_box(delta).map_err(|error| error.user_text)? {
+                    Delta::Text(_) => texts += 1,
+                    Delta::Stop(_) => stops += 1,
+                    _ => {}
+                }
             }
-            deltas.clear();
-        }
-        Ok(())
+            if stops == 1 { all(texts) } else { Err(format!("{name}: {stops} stops").into()) }
+        })
     })?;
     let parse = best(|| {
         for _ in 0..MESSAGES {
-            black_box(serde_json::from_str::<Value>(black_box(chunk()))?);
+            black_box(serde_json::from_str::<Value>(black_box(&body.event))?);
         }
         Ok(())
     })?;
-    Ok(row("a chunk of the OpenAI dialect into deltas", ours, &[("serde_json alone", parse)], f64::NAN))
-}
-
-fn chunk() -> &'static str {
-    r#"{"id":"chatcmpl-BhTgE1kPq0xN7","object":"chat.completion.chunk","created":1750000000,"model":"bench-1","system_fingerprint":"fp_0f1e2d","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}"#
+    let measured = format!("{ours:.0} ns; {:.2} × serde_json alone ({parse:.0} ns)", ours / parse);
+    let figure = format!("one event of the {name} dialect, framing included");
+    Ok(Row::at_most(&figure, ours / 1e3, MOST_MICROSECONDS_PER_EVENT, "µs", measured))
 }
 
 fn sse_body() -> Bytes {
-    Bytes::from(format!("data: {}\n\n", chunk()).repeat(MESSAGES))
+    streams::openai_chat().bytes(MESSAGES - 2)
 }
 
 /// Nanoseconds per message in the best round.

@@ -3,6 +3,7 @@
 pub(crate) mod chats;
 pub(crate) mod idle;
 pub(crate) mod latency;
+pub(crate) mod prompt;
 pub(crate) mod stall;
 pub(crate) mod start;
 pub(crate) mod stream;

@@ -70,6 +70,9 @@ struct Shared {
     started: Instant,
     /// When each chunk of the last paced answer was sent, in nanoseconds since `started`.
     sent: Vec<AtomicU64>,
+    /// When the last request was here as a whole, in nanoseconds since `started`, and its size.
+    received: AtomicU64,
+    received_bytes: AtomicUsize,
     waiting: AtomicUsize,
     arrived: Notify,
     bytes: AtomicU64,
@@ -83,6 +86,8 @@ impl Mock {
         let shared = Arc::new(Shared {
             started: Instant::now(),
             sent: std::iter::repeat_with(|| AtomicU64::new(0)).take(10_000).collect(),
+            received: AtomicU64::new(0),
+            received_bytes: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             arrived: Notify::new(),
             bytes: AtomicU64::new(0),
@@ -110,6 +115,13 @@ impl Mock {
         Some(self.shared.started + Duration::from_nanos(nanoseconds))
     }
 
+    /// When the last request was here as a whole, and how long its body is.
+    pub(crate) fn last_request(&self) -> (Instant, usize) {
+        let nanoseconds = self.shared.received.load(Ordering::Acquire);
+        let bytes = self.shared.received_bytes.load(Ordering::Acquire);
+        (self.shared.started + Duration::from_nanos(nanoseconds), bytes)
+    }
+
     /// Bytes of all answers so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Acquire)
@@ -127,6 +139,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         tokio::spawn(async move {
             let mut unread = Vec::new();
             while let Some(body) = read_request(&socket, &mut unread).await {
+                shared.received.store(nanoseconds_since(shared.started), Ordering::Release);
+                shared.received_bytes.store(body.len(), Ordering::Release);
                 let done = match Plan::find(&body) {
                     Some(plan) => answer(&socket, plan, &shared).await,
                     None => write(&socket, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await,
@@ -198,8 +212,7 @@ async fn answer(socket: &TcpStream, plan: Plan, shared: &Shared) -> Option<()> {
         if tick.is_some()
             && let Some(slot) = shared.sent.get(number as usize)
         {
-            let now = shared.started.elapsed().as_nanos();
-            slot.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Release);
+            slot.store(nanoseconds_since(shared.started), Ordering::Release);
         }
         write(socket, chunk.as_bytes()).await?;
         shared.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
@@ -211,6 +224,10 @@ async fn answer(socket: &TcpStream, plan: Plan, shared: &Shared) -> Option<()> {
     event(&mut chunk, "{}", "\"stop\"");
     chunk.push_str("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
     write(socket, chunk.as_bytes()).await
+}
+
+fn nanoseconds_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// One chunk as public servers send it, in one HTTP chunk.

@@ -54,13 +54,22 @@ pub enum Framing {
 
 /// The answer to `call`, decoded.
 pub fn answer(call: Call, decoder: impl Decoder) -> DeltaStream {
-    let answer = Answer {
-        phase: Phase::Sending(Box::new(call)),
-        decoder,
-        ready: VecDeque::new(),
-        bytes: 0,
-        limit: MAX_ANSWER_BYTES,
-    };
+    deltas(Phase::Sending(Box::new(call)), decoder)
+}
+
+/// The answer in a body that streams from somewhere else, with the limits and the one end of
+/// [`answer`], so that what reads it can be tried without a socket.
+pub fn decode(
+    framing: Framing,
+    body: BoxStream<'static, Result<Bytes, LlmError>>,
+    origin: Arc<Origin>,
+    decoder: impl Decoder,
+) -> DeltaStream {
+    deltas(Phase::Streaming { events: framed(framing, body, &origin), origin }, decoder)
+}
+
+fn deltas(phase: Phase, decoder: impl Decoder) -> DeltaStream {
+    let answer = Answer { phase, decoder, ready: VecDeque::new(), bytes: 0, limit: MAX_ANSWER_BYTES };
     stream::unfold(answer, |mut answer| async move {
         loop {
             if let Some(item) = answer.ready.pop_front() {
