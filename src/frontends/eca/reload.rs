@@ -63,6 +63,10 @@ impl Keeper {
     }
 
     async fn keep(mut self, hold: Option<PromptHold>) {
+        // Nothing waits for us then: the handshake comes first.
+        if hold.is_none() {
+            self.session.listening().await;
+        }
         let mut memory = std::mem::take(&mut self.memory);
         let mut asked = BTreeSet::new();
         let mut watch = Watch::new();
