@@ -502,7 +502,6 @@ const CHILD_MARK: &str = "this-folder-is-for-the-child";
 
 /// Not a test of its own: the process that the next test kills. Lives in its working folder.
 #[test]
-#[ignore = "run by acknowledged_messages_survive_a_kill"]
 fn child_that_appends_until_killed() {
     if !Path::new(CHILD_MARK).exists() {
         return;
@@ -530,7 +529,7 @@ fn child_that_appends_until_killed() {
 
 fn spawn_child(folder: &Path) -> std::process::Child {
     Command::new(std::env::current_exe().expect("own path"))
-        .args(["--exact", "store::tests::child_that_appends_until_killed", "--ignored", "--nocapture"])
+        .args(["--exact", "store::tests::child_that_appends_until_killed", "--nocapture"])
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

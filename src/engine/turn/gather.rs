@@ -2,7 +2,8 @@
 //!
 //! A fast model sends many small pieces in one packet. Passing each on by itself costs the client
 //! and us a message, a wake-up and a write apiece, and shows nothing earlier. A piece that comes
-//! alone is passed on alone, at once.
+//! alone is passed on alone, at once. The connection hands over one piece at a time, so it gets the
+//! chance to hand over another before we look whether there is one; no clock is involved.
 
 use futures_util::{FutureExt, StreamExt};
 
@@ -24,25 +25,33 @@ impl Gathered {
         Self { stream, held_back: None }
     }
 
-    /// Safe to drop: nothing is taken from the stream before this is ready.
+    /// Dropping it may lose text that nobody has seen; only a stopped turn does that.
     pub(super) async fn next(&mut self) -> Item {
         let first = match self.held_back.take() {
             Some(item) => item,
             None => self.stream.next().await,
         };
         match first {
-            Some(Ok(Delta::Text(text))) => Some(Ok(Delta::Text(self.more(text, text_of)))),
-            Some(Ok(Delta::Reasoning(text))) => Some(Ok(Delta::Reasoning(self.more(text, reasoning_of)))),
+            Some(Ok(Delta::Text(text))) => Some(Ok(Delta::Text(self.more(text, text_of).await))),
+            Some(Ok(Delta::Reasoning(text))) => Some(Ok(Delta::Reasoning(self.more(text, reasoning_of).await))),
             other => other,
         }
     }
 
-    fn more(&mut self, mut text: String, same_kind: fn(Delta) -> Result<String, Delta>) -> String {
+    async fn more(&mut self, mut text: String, same_kind: fn(Delta) -> Result<String, Delta>) -> String {
+        let mut waited = false;
         while text.len() < ENOUGH {
             match self.stream.next().now_or_never() {
-                None => break,
+                None if waited => break,
+                None => {
+                    waited = true;
+                    tokio::task::yield_now().await;
+                }
                 Some(Some(Ok(delta))) => match same_kind(delta) {
-                    Ok(more) => text.push_str(&more),
+                    Ok(more) => {
+                        waited = false;
+                        text.push_str(&more);
+                    }
                     Err(other) => {
                         self.held_back = Some(Some(Ok(other)));
                         break;
