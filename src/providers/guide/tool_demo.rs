@@ -111,7 +111,7 @@ fn fill_in(tool: &ToolSpec, path: &str) -> Option<Map<String, Value>> {
         let is_list = schema["properties"][name]["type"] == "array";
         let value = match name {
             "path" | "dir" | "directory" | "root" | "file" | "file_path" | "paths" => path,
-            "pattern" | "query" => "TODO",
+            "pattern" | "query" => "fn main",
             _ => return None,
         };
         arguments.insert(name.to_owned(), if is_list { json!([value]) } else { json!(value) });
