@@ -295,10 +295,7 @@ impl ChatActor {
                 let _ = done.send(());
             }
             TurnEvent::Usage { last, cost, done } => {
-                self.totals.usage = self.totals.usage + last;
-                if let Some(cost) = cost {
-                    self.totals.cost = Some(self.totals.cost.unwrap_or_default() + cost);
-                }
+                self.totals.add(last, cost);
                 if let Err(error) = self.shared.store.add_usage(&self.id, last, cost).await {
                     self.shared.warn_about_store(&error).await;
                 }

@@ -82,6 +82,16 @@ pub(super) struct Totals {
     pub(super) cost: Option<f64>,
 }
 
+impl Totals {
+    /// The price of a call may be unknown; the sum is then of those that are known.
+    pub(super) fn add(&mut self, last: Usage, cost: Option<f64>) {
+        self.usage = self.usage + last;
+        if let Some(cost) = cost {
+            self.cost = Some(self.cost.unwrap_or_default() + cost);
+        }
+    }
+}
+
 /// Why asking the model gave no answer.
 enum AskError {
     Stopped,
@@ -382,10 +392,7 @@ impl Turn {
 
     async fn report_usage(&mut self, last: Usage) -> Result<(), Stopped> {
         let cost = self.info.as_ref().and_then(|info| info.cost).map(|cost: Cost| cost.of(last));
-        self.totals.usage = self.totals.usage + last;
-        if let Some(cost) = cost {
-            self.totals.cost = Some(self.totals.cost.unwrap_or_default() + cost);
-        }
+        self.totals.add(last, cost);
         let (done, kept) = oneshot::channel();
         self.tell(TurnEvent::Usage { last, cost, done }, kept).await?;
         let report = UsageReport {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::mock_llm::{MockLlm, Script};
 use crate::peer::{frame, outline};
-use crate::process::{Launch, RealServer};
+use crate::process::{Bare, Launch, RealServer};
 
 fn initialize(process_id: Value) -> Value {
     json!({"processId": process_id, "capabilities": {"codeAssistant": {"chat": true, "editor": {}}}})
@@ -86,8 +86,8 @@ async fn a_client_that_closes_its_end_of_the_output_ends_the_process() {
     bare.process.wait().await;
 }
 
-#[tokio::test]
-async fn a_busy_server_ends_when_its_output_is_closed() {
+/// A process whose model floods it, with nobody who reads its output. The model is to be kept.
+async fn flooded() -> (Bare, MockLlm) {
     let model = MockLlm::start().await;
     model.respond_with(|_| Script::stream().flood(200_000, "and so on "));
     let mut bare = Launch::with(&model).bare();
@@ -96,6 +96,12 @@ async fn a_busy_server_ends_when_its_output_is_closed() {
     send(json!({"jsonrpc": "2.0", "method": "initialized"}));
     send(json!({"jsonrpc": "2.0", "id": 2, "method": "chat/prompt", "params": {"message": "hi"}}));
     model.next_request().await;
+    (bare, model)
+}
+
+#[tokio::test]
+async fn a_busy_server_ends_when_its_output_is_closed() {
+    let (mut bare, _model) = flooded().await;
     drop(bare.output);
     bare.process.wait().await;
 }
@@ -141,14 +147,7 @@ async fn a_process_id_that_nobody_has_is_not_watched() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_cannot_keep_the_process() {
-    let model = MockLlm::start().await;
-    model.respond_with(|_| Script::stream().flood(200_000, "and so on "));
-    let mut bare = Launch::with(&model).bare();
-    let mut send = |body: Value| bare.input.write_all(&frame(&body.to_string())).unwrap();
-    send(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize(Value::Null)}));
-    send(json!({"jsonrpc": "2.0", "method": "initialized"}));
-    send(json!({"jsonrpc": "2.0", "id": 2, "method": "chat/prompt", "params": {"message": "hi"}}));
-    model.next_request().await;
+    let (mut bare, _model) = flooded().await;
     drop(bare.input);
     bare.process.wait().await;
 }

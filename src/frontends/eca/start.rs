@@ -149,11 +149,10 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
     let started = session.started()?;
     let catalog = started.engine.catalog();
     let presentation = session.presentation();
-    let mut agents = catalog.agents;
+    let agents = catalog.agents;
     // The default agent is the selected one; an unknown one is not offered.
-    let agent =
-        if agents.contains(&presentation.default_agent) { presentation.default_agent } else { agents.remove(0) };
-    let agents = started.engine.catalog().agents;
+    let known = agents.iter().find(|agent| **agent == presentation.default_agent);
+    let agent = known.or(agents.first())?.clone();
     let model = catalog.default_model.to_string();
     // Once the user has prompted or selected, the choice of the model is theirs.
     let is_ours = !session.was_prompted() && session.selection().model.is_none();

@@ -1,6 +1,20 @@
-//! Merging what the user adds to a request body.
+//! What request bodies of several dialects have in common: tools as functions, and what the user adds.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::llm::ToolSpec;
+
+/// A tool in the shape that OpenAI gave it and others took over.
+pub(super) fn function_tool(spec: &ToolSpec) -> Value {
+    let parameters = match &spec.parameters {
+        Value::Object(schema) if !schema.is_empty() => spec.parameters.clone(),
+        _ => json!({"type": "object", "properties": {}}),
+    };
+    json!({
+        "type": "function",
+        "function": {"name": spec.name, "description": spec.description, "parameters": parameters},
+    })
+}
 
 /// Merges `extra` into `body`, object by object; `null` removes a key.
 pub(super) fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
@@ -25,10 +39,20 @@ pub(super) fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     }
 }
 
+/// Replaces whole top-level keys, as users of some dialects expect it; `null` takes one away.
+pub(super) fn replace(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
+    for (key, value) in extra {
+        if value.is_null() {
+            body.remove(key);
+        } else {
+            body.insert(key.clone(), value.clone());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn merging_is_deep_and_null_removes() {

@@ -55,7 +55,7 @@ pub(super) fn build(request: &Request, model: &ModelConfig, options: Options) ->
     }
     mark_for_cache(&mut body, options.long_cache);
     let extra = combined(&model.extra_payload, &request.payload);
-    replace(&mut body, &extra);
+    payload::replace(&mut body, &extra);
     think(&mut body, request.reasoning, &extra, name);
     // A model that must think before calls cannot be made to go on with calls made without it.
     let has_budget = body.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
@@ -120,17 +120,6 @@ fn combined(model: &Map<String, Value>, variant: &Map<String, Value>) -> Map<Str
         }
     }
     combined
-}
-
-/// Whole top-level keys, as users of this dialect expect it; `null` takes one away.
-fn replace(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
-    for (key, value) in extra {
-        if value.is_null() {
-            body.remove(key);
-        } else {
-            body.insert(key.clone(), value.clone());
-        }
-    }
 }
 
 fn tool(spec: &ToolSpec) -> Value {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::config::ModelConfig;
-use crate::llm::{Image, Request, ToolSpec};
+use crate::llm::{Image, Request};
 use crate::providers::dialects::endpoint::output_limit;
 use crate::providers::dialects::history::{self, Answer, Did, Rules, Said, Turn};
 use crate::providers::dialects::{Capabilities, payload};
@@ -29,7 +29,7 @@ pub(super) fn build(request: &Request, model: &ModelConfig, can: Option<Capabili
         set("think", json!(request.reasoning));
     }
     if !request.tools.is_empty() && can.is_none_or(|can| can.tools) {
-        set("tools", request.tools.iter().map(tool).collect());
+        set("tools", request.tools.iter().map(payload::function_tool).collect());
     }
     let mut options = Map::new();
     if let Some(limit) = output_limit(request.max_output_tokens, model.output_limit) {
@@ -51,17 +51,6 @@ pub(super) fn build(request: &Request, model: &ModelConfig, can: Option<Capabili
         }
     }
     body
-}
-
-fn tool(spec: &ToolSpec) -> Value {
-    let parameters = match &spec.parameters {
-        Value::Object(schema) if !schema.is_empty() => spec.parameters.clone(),
-        _ => json!({"type": "object", "properties": {}}),
-    };
-    json!({
-        "type": "function",
-        "function": {"name": spec.name, "description": spec.description, "parameters": parameters},
-    })
 }
 
 fn messages(request: &Request, images: bool) -> Value {

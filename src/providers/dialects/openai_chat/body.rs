@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::config::ModelConfig;
-use crate::llm::{Image, Message, Part, Request, Role, ToolSpec};
+use crate::llm::{Image, Message, Part, Request, Role};
 use crate::providers::dialects::payload;
 
 /// The whole body. `model` is the configuration of the request's model.
@@ -26,7 +26,7 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
         body.insert("max_completion_tokens".to_owned(), json!(limit));
     }
     if !request.tools.is_empty() {
-        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+        body.insert("tools".to_owned(), request.tools.iter().map(payload::function_tool).collect());
     }
     payload::merge(&mut body, &model.extra_payload);
     payload::merge(&mut body, &request.payload);
@@ -35,17 +35,6 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
         body.remove("stream_options");
     }
     body
-}
-
-fn tool(spec: &ToolSpec) -> Value {
-    let parameters = match &spec.parameters {
-        Value::Object(schema) if !schema.is_empty() => spec.parameters.clone(),
-        _ => json!({"type": "object", "properties": {}}),
-    };
-    json!({
-        "type": "function",
-        "function": {"name": spec.name, "description": spec.description, "parameters": parameters},
-    })
 }
 
 fn messages(request: &Request, images: bool) -> Value {

@@ -11,6 +11,7 @@ use crate::config::ModelConfig;
 use crate::llm::{Image, Request, ToolSpec};
 use crate::providers::dialects::endpoint::output_limit;
 use crate::providers::dialects::history::{self, Answer, Did, Rules, Said, Turn};
+use crate::providers::dialects::payload;
 
 /// The whole body. `model` is the configuration of the request's model.
 pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value> {
@@ -46,7 +47,7 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
         set("reasoning", json!({"effort": "medium", "summary": "auto"}));
     }
     for extra in [&model.extra_payload, &request.payload] {
-        replace(&mut body, extra);
+        payload::replace(&mut body, extra);
     }
     if !request.reasoning {
         body.remove("reasoning");
@@ -57,17 +58,6 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
     body
-}
-
-/// Replaces whole top-level keys; `null`, which means "not set" to the server, removes one.
-fn replace(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
-    for (key, value) in extra {
-        if value.is_null() {
-            body.remove(key);
-        } else {
-            body.insert(key.clone(), value.clone());
-        }
-    }
 }
 
 /// OpenAI refuses to be asked for reasoning by the families that have none. A model that nobody
