@@ -104,7 +104,8 @@ const TOP_LEVEL: [&str; 13] = [
     "tests",
 ];
 
-const MOST_PACKAGES: usize = 350;
+/// About fifty of them are listed for other platforms and for switched-off features only.
+const MOST_PACKAGES: usize = 400;
 
 /// Written in two parts, because this file is searched too.
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
