@@ -21,12 +21,18 @@ mod gather;
 mod interpolate;
 mod netrc;
 mod network;
+mod tool_call;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+
+pub use tool_call::{
+    AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
+    Ruling, Sandbox, ShellConfig, ToolCallConfig,
+};
 
 /// The merged configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +54,13 @@ pub struct Config {
     pub stream_idle_timeout: Duration,
     pub connect_timeout: Duration,
     pub network: NetworkConfig,
+    /// How tools behave; agents may have their own in [`AgentConfig::approval`].
+    pub tool_call: ToolCallConfig,
+    /// Tools that are not offered: names or patterns.
+    pub disabled_tools: Vec<String>,
+    pub custom_tools: BTreeMap<String, CustomToolConfig>,
+    /// How long the editor's language servers may take to answer.
+    pub lsp_timeout: Duration,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -69,11 +82,23 @@ pub struct ChatConfig {
 }
 
 /// One entry of `agent`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentConfig {
     /// A full id, or a bare name that is looked up in the chat's provider first.
     pub default_model: Option<String>,
     pub variant: Option<String>,
+    /// `mode`: whether users can select it; absent means both.
+    pub primary: Option<bool>,
+    pub subagent: Option<bool>,
+    pub description: Option<String>,
+    pub system_prompt: Option<String>,
+    pub max_steps: Option<u32>,
+    pub disabled_tools: Vec<String>,
+    /// The agent's own `toolCall.approval`, laid over the general one: see [`Config::tool_call_of`].
+    pub approval: ApprovalOverride,
+    pub auto_compact_percentage: Option<u32>,
+    /// The agents that may start it; all when empty.
+    pub spawnable_by: Vec<String>,
 }
 
 /// One entry of `variantsByModel`.
@@ -211,6 +236,10 @@ impl Default for Config {
             stream_idle_timeout: Duration::from_secs(120),
             connect_timeout: Duration::from_secs(15),
             network: NetworkConfig::default(),
+            tool_call: ToolCallConfig::default(),
+            disabled_tools: Vec::new(),
+            custom_tools: BTreeMap::new(),
+            lsp_timeout: Duration::from_secs(30),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod frontends;
+pub mod host;
 pub mod http;
 pub mod llm;
 pub mod logging;
@@ -18,6 +19,7 @@ pub mod process;
 pub mod providers;
 pub mod state;
 pub mod store;
+pub mod tool;
 pub mod transport;
 pub mod workspace;
 

@@ -31,6 +31,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("process", &["base"]),
     ("workspace", &["base"]),
     ("logging", &["base"]),
+    ("tool", &["base", "config", "host", "llm", "workspace"]),
+    ("host", &["base"]),
     ("llm", &["base"]),
     ("base", &[]),
 ];

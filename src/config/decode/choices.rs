@@ -114,6 +114,7 @@ mod tests {
         let agent = |model: Option<&str>, variant: Option<&str>| AgentConfig {
             default_model: model.map(Into::into),
             variant: variant.map(Into::into),
+            ..AgentConfig::default()
         };
         assert_eq!(config.agents["code"], agent(Some("old/m"), Some("high")), "`agent` is the older name of `code`");
         assert_eq!(config.agents["plan"], agent(Some("p/m"), None));

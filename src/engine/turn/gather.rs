@@ -38,7 +38,7 @@ impl Gathered {
         }
     }
 
-    async fn more(&mut self, mut text: String, same_kind: fn(Delta) -> Result<String, Delta>) -> String {
+    async fn more(&mut self, mut text: String, same_kind: fn(Delta) -> Result<String, Box<Delta>>) -> String {
         let mut waited = false;
         while text.len() < ENOUGH {
             match self.stream.next().now_or_never() {
@@ -53,7 +53,7 @@ impl Gathered {
                         text.push_str(&more);
                     }
                     Err(other) => {
-                        self.held_back = Some(Some(Ok(other)));
+                        self.held_back = Some(Some(Ok(*other)));
                         break;
                     }
                 },
@@ -67,17 +67,17 @@ impl Gathered {
     }
 }
 
-fn text_of(delta: Delta) -> Result<String, Delta> {
+fn text_of(delta: Delta) -> Result<String, Box<Delta>> {
     match delta {
         Delta::Text(text) => Ok(text),
-        other => Err(other),
+        other => Err(Box::new(other)),
     }
 }
 
-fn reasoning_of(delta: Delta) -> Result<String, Delta> {
+fn reasoning_of(delta: Delta) -> Result<String, Box<Delta>> {
     match delta {
         Delta::Reasoning(text) => Ok(text),
-        other => Err(other),
+        other => Err(Box::new(other)),
     }
 }
 

@@ -44,7 +44,11 @@ fn session(config: &Config) -> Session {
 }
 
 fn with_planner() -> Config {
-    let planner = AgentConfig { default_model: Some("anthropic/claude-opus-4-8".into()), variant: Some("max".into()) };
+    let planner = AgentConfig {
+        default_model: Some("anthropic/claude-opus-4-8".into()),
+        variant: Some("max".into()),
+        ..AgentConfig::default()
+    };
     Config { agents: BTreeMap::from([("plan".to_owned(), planner)]), ..Config::default() }
 }
 

@@ -1,0 +1,155 @@
+//! What the engine and its tools may ask a client. Each front end implements as much as its
+//! client can do; a client that can do nothing is [`NoHost`].
+
+use std::path::PathBuf;
+
+use futures_util::future::BoxFuture;
+
+use crate::base::{ChatId, ToolCallId};
+
+/// A client that can be asked. Every method answers in bounded time, except
+/// [`ask`](Host::ask), which waits for a person and is dropped when its turn ends.
+pub trait Host: Send + Sync {
+    fn capabilities(&self) -> Capabilities;
+
+    /// The problems the editor knows of, of one file or of all.
+    fn diagnostics(&self, path: Option<PathBuf>) -> BoxFuture<'_, Result<Vec<Diagnostic>, HostError>> {
+        let _ = path;
+        unsupported()
+    }
+
+    fn definition(&self, place: SymbolPlace) -> BoxFuture<'_, Result<Locations, HostError>> {
+        let _ = place;
+        unsupported()
+    }
+
+    fn references(&self, place: SymbolPlace, include_declaration: bool) -> BoxFuture<'_, Result<Locations, HostError>> {
+        let _ = (place, include_declaration);
+        unsupported()
+    }
+
+    /// Asks the user.
+    fn ask(&self, question: Question) -> BoxFuture<'_, Result<Reply, HostError>> {
+        let _ = question;
+        unsupported()
+    }
+
+    /// The text of a document that the editor has open and that differs from the disk. `None`: read
+    /// the disk.
+    fn unsaved(&self, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+        let _ = path;
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Offers a change of a file to the editor. `Ok(false)`: the editor does not hold it, so write
+    /// the disk.
+    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
+        let _ = (path, text);
+        Box::pin(std::future::ready(Ok(false)))
+    }
+}
+
+fn unsupported<T: Send + 'static>() -> BoxFuture<'static, Result<T, HostError>> {
+    Box::pin(std::future::ready(Err(HostError::Unsupported)))
+}
+
+/// What a client can be asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    pub diagnostics: bool,
+    pub definition: bool,
+    pub references: bool,
+    pub ask: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    #[error("the editor cannot do this")]
+    Unsupported,
+    #[error("the editor did not answer in time")]
+    Timeout,
+    #[error("the editor is gone")]
+    Gone,
+    #[error("the editor answered with an error: {0}")]
+    Refused(String),
+}
+
+/// One problem the editor knows of. Lines and columns are 1-based here, whatever the client sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub path: PathBuf,
+    pub severity: Severity,
+    pub code: Option<String>,
+    pub start: (u64, u64),
+    pub end: (u64, u64),
+    pub source: Option<String>,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+    Information,
+    Hint,
+}
+
+/// Where a symbol stands; 1-based, the column in UTF-16 units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SymbolPlace {
+    pub path: PathBuf,
+    pub line: u64,
+    pub column: u64,
+}
+
+/// What the editor's language server found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Locations {
+    Found(Vec<Location>),
+    /// The language server is not ready yet; ask again.
+    Starting,
+    NoServer,
+    Failed(String),
+}
+
+/// 1-based, the column in UTF-16 units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    pub path: PathBuf,
+    pub line: u64,
+    pub column: u64,
+}
+
+/// A question to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub chat: ChatId,
+    /// The call that asks, if it is one.
+    pub call: Option<ToolCallId>,
+    pub text: String,
+    pub options: Vec<Choice>,
+    pub allow_freeform: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub label: String,
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Answer(String),
+    /// The user closed the question.
+    Cancelled,
+}
+
+/// A client that can be asked nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+}
