@@ -10,14 +10,21 @@ pub mod login;
 pub mod prompt;
 
 mod chat;
+mod chat_tools;
 mod context;
 mod emitter;
+mod journal;
+mod live_output;
+mod output;
+mod replay;
 mod request;
 mod title;
 mod tool_call;
+mod toolbox;
+mod tools;
 mod turn;
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -27,14 +34,17 @@ use dashmap::mapref::entry::Entry;
 use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
-use crate::base::{ChatId, ModelId};
-use crate::config::{AgentConfig, ChatConfig, Secret};
+use crate::base::{ChatId, ModelId, ToolCallId};
+use crate::config::{AgentConfig, Config, Secret};
+use crate::host::Host;
 use crate::llm::ModelInfo;
 use crate::providers::Registry;
 use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, Store, StoreError};
+use crate::tool::Tool;
 
 use chat::{ChatHandle, Command};
+pub use chat_tools::Decision;
 pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
     ToolCallOrigin, ToolCallStage, UsageReport,
@@ -52,12 +62,16 @@ const STORE_DEADLINE: Duration = Duration::from_millis(500);
 pub struct Options {
     pub registry: Registry,
     pub store: Store,
-    pub chat: ChatConfig,
-    /// What the agents prefer.
-    pub agents: BTreeMap<String, AgentConfig>,
+    pub config: Arc<Config>,
     /// Where keys that a user enters are kept.
     pub secrets: Secrets,
     pub sink: Arc<dyn EventSink>,
+    /// The client, as far as tools may ask it something.
+    pub host: Arc<dyn Host>,
+    /// The tools that all chats have.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Where outputs go that are too long for a model.
+    pub outputs: Option<PathBuf>,
     pub pace: Pace,
 }
 
@@ -96,6 +110,9 @@ struct Shared {
     store: Store,
     secrets: Secrets,
     sink: Arc<dyn EventSink>,
+    host: Arc<dyn Host>,
+    tools: Vec<Arc<dyn Tool>>,
+    outputs: Option<PathBuf>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
     closing: AtomicBool,
@@ -106,9 +123,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Settings {
     pub registry: Registry,
-    pub chat: ChatConfig,
-    /// What the agents prefer.
-    pub agents: BTreeMap<String, AgentConfig>,
+    pub config: Arc<Config>,
 }
 
 /// While it exists, prompts wait, bounded in time, before they choose their model.
@@ -140,14 +155,17 @@ pub struct Catalog {
 impl Engine {
     /// Does no I/O; the store and the HTTP client open when they are first needed.
     pub fn new(options: Options) -> Self {
-        let Options { registry, store, chat, agents, secrets, sink, pace } = options;
+        let Options { registry, store, config, secrets, sink, host, tools, outputs, pace } = options;
         Self {
             shared: Arc::new(Shared {
-                settings: RwLock::new(Arc::new(Settings { registry, chat, agents })),
+                settings: RwLock::new(Arc::new(Settings { registry, config })),
                 holds: watch::Sender::new(0),
                 store,
                 secrets,
                 sink,
+                host,
+                tools,
+                outputs,
                 pace,
                 chats: DashMap::new(),
                 closing: AtomicBool::new(false),
@@ -180,6 +198,31 @@ impl Engine {
             handle.interrupt();
             // A full inbox means that many commands wait; the interruption above has ended the turn.
             let _ = handle.send(Command::Stop);
+        }
+    }
+
+    /// The user's word on a call that waits for it. Nothing happens when none does.
+    pub fn decide(&self, chat: &ChatId, call: &ToolCallId, decision: Decision) {
+        let waited = self.shared.chats.get(chat).is_some_and(|handle| handle.mail().decide(call, decision));
+        if !waited {
+            tracing::info!(%chat, %call, ?decision, "nobody waits for this decision");
+        }
+    }
+
+    /// Something for the model of a running turn, at the next chance.
+    pub fn steer(&self, chat: &ChatId, text: &str) {
+        if let Some(handle) = self.shared.chats.get(chat)
+            && handle.status() == ChatStatus::Running
+            && !text.trim().is_empty()
+        {
+            handle.mail().steer(text.trim());
+        }
+    }
+
+    /// Takes back what was said and has not reached the model.
+    pub fn steer_remove(&self, chat: &ChatId) {
+        if let Some(handle) = self.shared.chats.get(chat) {
+            let _ = handle.mail().take_steer();
         }
     }
 
@@ -273,7 +316,7 @@ impl Engine {
 
     /// What an agent prefers; nothing when the configuration does not say.
     pub fn agent(&self, name: &str) -> AgentConfig {
-        self.shared.settings().agents.get(name).cloned().unwrap_or_default()
+        self.shared.settings().config.agents.get(name).cloned().unwrap_or_default()
     }
 
     /// The model an agent begins with, when the agent itself or the configuration names one.
@@ -359,7 +402,7 @@ impl Shared {
         registry.adopt(&settings.registry);
         let listed = tokio::time::timeout(LIST_AFTER_LOGIN, registry.refresh()).await.is_ok();
         let used = registry.describe().into_iter().find(|view| view.id == provider).map(|view| view.key_source);
-        let changed = Settings { registry, chat: settings.chat.clone(), agents: settings.agents.clone() };
+        let changed = Settings { registry, config: Arc::clone(&settings.config) };
         self.reconfigure(changed).await;
         emitter::say(&*self.sink, Event::ProviderChanged { id: provider.to_owned() }).await;
         if !listed {

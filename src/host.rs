@@ -60,6 +60,8 @@ pub struct Capabilities {
     pub definition: bool,
     pub references: bool,
     pub ask: bool,
+    /// A question about a call can be shown only if the call changes a file.
+    pub approves_file_changes_only: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,6 +6,7 @@
 //! providers, [`process`], [`http`] and [`base`] carry them all. `docs/architecture.md` has the
 //! map and the rules; `tests/tidy.rs` enforces them.
 
+pub mod approval;
 pub mod base;
 pub mod cli;
 pub mod config;

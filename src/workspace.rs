@@ -70,6 +70,19 @@ pub fn path_from_uri(uri: &str) -> Result<PathBuf, &'static str> {
     Ok(path.components().collect())
 }
 
+/// The URI of a file, in the form that every client reads.
+pub fn uri_from_path(path: &Path) -> String {
+    let text = path.to_string_lossy().replace('\\', if cfg!(windows) { "/" } else { "\\" });
+    let mut uri = String::from(if text.starts_with('/') { "file://" } else { "file:///" });
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b':' => uri.push(byte.into()),
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    uri
+}
+
 fn default_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

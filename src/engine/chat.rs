@@ -3,6 +3,7 @@
 //! The order in which a prompt is answered is the heart of the protocol; it is in [`accept`].
 
 mod accept;
+mod equip;
 mod login;
 
 use std::collections::HashSet;
@@ -10,16 +11,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::chat_tools::{ChatMemory, TurnMail};
 use super::emitter::{Emitter, say};
 use super::event::{ChatEvent, ChatStatus, Event};
 use super::login::Login;
 use super::prompt::{Accepted, Prompt};
 use super::request;
 use super::title::TitleJob;
+use super::tool_call::{OpenCall, machine};
 use super::turn::{ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared};
 use crate::base::{ChatId, ModelId, ToolCallId};
@@ -68,6 +72,7 @@ pub(super) struct ChatHandle {
 struct Live {
     turn: Mutex<CancellationToken>,
     status: AtomicU8,
+    mail: Arc<TurnMail>,
 }
 
 impl ChatHandle {
@@ -78,6 +83,11 @@ impl ChatHandle {
     /// Ends the turn that runs now, whatever waits in the inbox.
     pub(super) fn interrupt(&self) {
         self.live.turn.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+    }
+
+    /// What reaches the turn that runs now.
+    pub(super) fn mail(&self) -> &TurnMail {
+        &self.live.mail
     }
 
     pub(super) fn status(&self) -> ChatStatus {
@@ -92,7 +102,11 @@ impl ChatHandle {
 
 pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHandle {
     let (sender, inbox) = mpsc::channel(INBOX);
-    let live = Arc::new(Live { turn: Mutex::new(CancellationToken::new()), status: AtomicU8::new(0) });
+    let live = Arc::new(Live {
+        turn: Mutex::new(CancellationToken::new()),
+        status: AtomicU8::new(0),
+        mail: Arc::new(TurnMail::default()),
+    });
     let actor = ChatActor {
         id,
         origin,
@@ -108,6 +122,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         loaded: false,
         running: None,
         login: None,
+        memory: Arc::new(ChatMemory::default()),
     };
     tokio::spawn(actor.run());
     ChatHandle { inbox: sender, live }
@@ -129,6 +144,8 @@ struct ChatActor {
     running: Option<Running>,
     /// Whose next message belongs to a login.
     login: Option<Login>,
+    /// What the tools know from one turn to the next.
+    memory: Arc<ChatMemory>,
 }
 
 struct Running {
@@ -239,17 +256,19 @@ impl ChatActor {
         let (sender, events) = mpsc::channel(16);
         let settings = self.shared.settings();
         let open = OpenState::default();
+        let info = settings.registry.info(&model);
         let turn = Turn {
             emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.shared.sink), stop: stop.clone() },
             provider,
-            info: settings.registry.info(&model),
+            info: info.clone(),
             retry: settings.registry.retry(model.provider()),
             model,
-            max_steps: settings.chat.max_steps,
+            max_steps: settings.config.chat.max_steps,
             variant_payload,
             system: request::system_prompt(agent, &prompt.workspace),
             history: self.history.clone(),
             used_call_ids: call_ids(&self.history),
+            tools: self.turn_tools(prompt, agent, info.as_ref()),
             totals: self.totals,
             open: open.clone(),
             events: sender,
@@ -261,7 +280,8 @@ impl ChatActor {
     }
 
     fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let due = self.shared.settings().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+        let due =
+            self.shared.settings().config.chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
         due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
     }
 
@@ -290,8 +310,16 @@ impl ChatActor {
 
     async fn on_turn_event(&mut self, event: TurnEvent) {
         match event {
-            TurnEvent::Record { message, done } => {
-                self.keep(message).await;
+            TurnEvent::Record { message, extra, done } => {
+                self.keep_with(message, extra).await;
+                let _ = done.send(());
+            }
+            TurnEvent::Steered { text, content_id, done } => {
+                let message = request::user_text(&text);
+                let item =
+                    NewMessage { content_id: Some(content_id), ..NewMessage::new(MessageKind::User, message.clone()) };
+                self.append(item).await;
+                self.history.push(message);
                 let _ = done.send(());
             }
             TurnEvent::Usage { last, cost, done } => {
@@ -306,15 +334,22 @@ impl ChatActor {
     }
 
     async fn keep(&mut self, message: Message) {
+        self.keep_with(message, None).await;
+    }
+
+    async fn keep_with(&mut self, message: Message, extra: Option<Value>) {
         let kind = match message.role {
             Role::Assistant => MessageKind::Assistant,
             Role::User => MessageKind::ToolResult,
         };
-        let item = NewMessage::new(kind, message.clone());
+        self.append(NewMessage { extra, ..NewMessage::new(kind, message.clone()) }).await;
+        self.history.push(message);
+    }
+
+    async fn append(&self, item: NewMessage) {
         if let Err(error) = self.shared.store.append(&self.id, vec![item]).await {
             self.shared.warn_about_store(&error).await;
         }
-        self.history.push(message);
     }
 
     /// The turn ended by itself.
@@ -325,8 +360,9 @@ impl ChatActor {
             Ok(TurnEnd::Stopped) => return self.emit_stopped(&running.open).await,
             Err(error) => {
                 tracing::error!(chat = %self.id, %error, "a turn broke");
-                let (events, _) = running.open.close();
-                for event in events {
+                let closed = running.open.close();
+                self.keep_results(closed.results).await;
+                for event in closed.events {
                     self.emit(event).await;
                 }
                 let text = "\n\nSomething went wrong inside the server; its log has the details. The chat goes on.";
@@ -368,15 +404,24 @@ impl ChatActor {
     }
 
     async fn emit_stopped(&mut self, open: &OpenState) {
-        let (events, parts) = open.close();
-        self.keep(request::stopped_answer(parts)).await;
+        let closed = open.close();
+        self.keep_results(closed.results).await;
+        self.keep(request::stopped_answer(closed.parts)).await;
         self.emit(ChatEvent::SystemText("\n\nStopped.".into())).await;
-        for event in events {
+        for event in closed.events {
             self.emit(event).await;
         }
         self.emit_status(ChatStatus::Stopping).await;
         self.emit_status(ChatStatus::Idle).await;
         self.emit(ChatEvent::Finished).await;
+    }
+
+    /// The history has these calls already; each gets what really became of it.
+    async fn keep_results(&mut self, results: Vec<(OpenCall, Part)>) {
+        for (call, part) in results {
+            let extra = call.to_replay(machine::Result::Rejected(machine::Why::Stopped));
+            self.keep_with(Message { role: Role::User, parts: vec![part] }, Some(extra)).await;
+        }
     }
 
     /// Brings the chat back from the store, once. Returns whether it was known before.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::base::{ChatId, ContentId, ToolCallId};
 use crate::llm::Usage;
+use crate::tool::Details;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -73,7 +74,12 @@ pub enum ChatEvent {
         media_type: String,
         base64: String,
     },
-    ToolCall(ToolCallEvent),
+    ToolCall(Box<ToolCallEvent>),
+    /// A piece of what a running tool prints; may be dropped when the client is slow.
+    ToolOutput {
+        id: ToolCallId,
+        text: String,
+    },
     Usage(UsageReport),
     Title(String),
     Deleted,
@@ -94,6 +100,9 @@ pub struct ToolCallEvent {
     pub name: String,
     pub server: String,
     pub origin: ToolCallOrigin,
+    /// One line for people.
+    pub summary: Option<String>,
+    pub details: Option<Details>,
     pub stage: ToolCallStage,
 }
 
@@ -102,6 +111,8 @@ pub struct ToolCallEvent {
 pub enum ToolCallOrigin {
     /// In this server.
     Native,
+    /// In an MCP server.
+    Mcp,
     /// At the provider of the model.
     Provider,
 }
@@ -133,6 +144,10 @@ pub enum ToolCallStage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectReason {
+    User,
+    /// A rule of the configuration.
+    Config,
+    Hook,
     /// The turn was stopped before the call ran to its end.
     PromptStop,
 }

@@ -18,6 +18,8 @@ pub struct Prompt {
     /// A variant of that model; what is unknown is ignored with a note.
     pub variant: Option<String>,
     pub agent: Option<String>,
+    /// Whether tools may run without questions from now on; `None` leaves it as it is.
+    pub trust: Option<bool>,
     pub contexts: Vec<Context>,
     pub workspace: Arc<Workspace>,
     pub reply: ReplyWhen,

@@ -84,6 +84,10 @@ pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
     repaired
 }
 
+pub(super) fn user_text(text: &str) -> Message {
+    Message { role: Role::User, parts: vec![Part::Text(text.trim().to_owned())] }
+}
+
 /// What the model is told where an answer was broken off by the user.
 pub(super) fn stopped_answer(mut parts: Vec<Part>) -> Message {
     parts.push(Part::Text("\n\n[The user stopped this answer here.]".into()));

@@ -1,60 +1,152 @@
-//! Tool calls of one answer: their ids, their arguments as they stream in, and how they are
-//! closed. No tool is offered yet, so every call a model makes is answered with an error; the
-//! model can then go on without it.
+//! Tool calls of one answer: their ids, their arguments as they stream in, how they stand, and
+//! the events that tell of it.
+
+pub(super) mod machine;
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::event::{ChatEvent, RejectReason, ToolCallEvent, ToolCallOrigin, ToolCallStage};
 use crate::base::ToolCallId;
-use crate::llm::Replay;
+use crate::llm::{Image, Part, Replay};
+use crate::tool::{Arguments, Details, NATIVE_SERVER, Tool, ToolOrigin};
+use machine::{State, Why};
 
-const NATIVE_SERVER: &str = "eca";
 /// The name under which clients know tools of the model's provider.
 const PROVIDER_SERVER: &str = "llm";
 
 /// A call that the model has begun to write.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub(super) struct OpenCall {
     /// The provider's number for this call inside the answer.
     pub(super) index: usize,
     pub(super) id: ToolCallId,
+    /// As the model wrote it.
     pub(super) name: String,
     pub(super) arguments: String,
     pub(super) replay: Option<Replay>,
+    /// What it calls, if there is such a tool.
+    pub(super) tool: Option<Arc<dyn Tool>>,
+    pub(super) state: State,
+    /// The arguments once they are complete and valid.
+    pub(super) parsed: Arguments,
+    pub(super) summary: Option<String>,
+    pub(super) details: Option<Details>,
+    /// Whether the history has the call and not its result yet.
+    pub(super) wants_result: bool,
+    /// Whether the client knows its end.
+    pub(super) told: bool,
+    /// What came of it, once something did.
+    pub(super) outcome: Option<Outcome>,
+}
+
+impl std::fmt::Debug for OpenCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenCall").field("id", &self.id).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a call gave, as it is shown and as the model gets it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Outcome {
+    pub(super) error: bool,
+    pub(super) text: String,
+    pub(super) images: Vec<Image>,
+    pub(super) took: Duration,
+}
+
+impl Outcome {
+    pub(super) fn error(text: impl Into<String>) -> Self {
+        Self { error: true, text: text.into(), ..Self::default() }
+    }
 }
 
 impl OpenCall {
     pub(super) fn new(index: usize, provider_id: &str, name: &str, used: &mut HashSet<ToolCallId>) -> Self {
-        let id = unused_id(provider_id, used);
-        Self { index, id, name: name.to_owned(), arguments: String::new(), replay: None }
+        Self {
+            index,
+            id: unused_id(provider_id, used),
+            name: name.to_owned(),
+            arguments: String::new(),
+            replay: None,
+            tool: None,
+            state: State::New,
+            parsed: Map::new(),
+            summary: None,
+            details: None,
+            wants_result: false,
+            told: false,
+            outcome: None,
+        }
     }
 
     pub(super) fn prepare(&self, arguments_text: String) -> ChatEvent {
         self.event(ToolCallStage::Prepare { arguments_text })
     }
 
-    /// The events and the answer for a call that cannot run.
-    pub(super) fn fail(&self) -> (Vec<ChatEvent>, String) {
-        let (arguments, problem) = match self.parsed_arguments() {
-            Ok(arguments) => (arguments, format!("There is no tool named {:?}. No tools are available.", self.name)),
-            Err(error) => (Map::new(), format!("The arguments are not a valid JSON object: {error}")),
-        };
-        let events = vec![
-            self.event(ToolCallStage::Run { arguments: arguments.clone(), manual_approval: false }),
-            self.event(ToolCallStage::Running { arguments: arguments.clone() }),
-            self.event(ToolCallStage::Called { arguments, error: true, outputs: vec![problem.clone()], total_ms: 0 }),
-        ];
-        (events, problem)
+    pub(super) fn run(&self, manual_approval: bool) -> ChatEvent {
+        self.event(ToolCallStage::Run { arguments: self.parsed.clone(), manual_approval })
     }
 
-    pub(super) fn reject(&self, reason: RejectReason) -> ChatEvent {
-        let arguments = self.parsed_arguments().unwrap_or_default();
+    pub(super) fn running(&self) -> ChatEvent {
+        self.event(ToolCallStage::Running { arguments: self.parsed.clone() })
+    }
+
+    pub(super) fn called(&self) -> ChatEvent {
+        let outcome = self.outcome.clone().unwrap_or_default();
+        self.event(ToolCallStage::Called {
+            arguments: self.parsed.clone(),
+            error: outcome.error,
+            outputs: vec![outcome.text],
+            total_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+
+    pub(super) fn rejected(&self, why: Why) -> ChatEvent {
+        let reason = match why {
+            Why::User => RejectReason::User,
+            Why::Config => RejectReason::Config,
+            Why::Hook => RejectReason::Hook,
+            Why::Stopped | Why::StreamLost => RejectReason::PromptStop,
+        };
+        // A call that was stopped half-way has no arguments that could be shown.
+        let arguments =
+            if self.parsed.is_empty() { self.read_arguments().unwrap_or_default() } else { self.parsed.clone() };
         self.event(ToolCallStage::Rejected { arguments, reason })
     }
 
-    fn parsed_arguments(&self) -> Result<Map<String, Value>, serde_json::Error> {
+    /// What the history gets as the result of this call.
+    pub(super) fn result(&self, result: machine::Result) -> Part {
+        let fixed = |text: &str| Outcome::error(text);
+        let outcome = match result {
+            machine::Result::Invalid | machine::Result::Output => self.outcome.clone().unwrap_or_default(),
+            machine::Result::Interrupted => {
+                fixed("The user stopped this call while it was running; whether it had an effect is unknown.")
+            }
+            machine::Result::Rejected(why) => match &self.outcome {
+                Some(outcome) => outcome.clone(),
+                None => fixed(match why {
+                    Why::User => "The user rejected this call; it did not run.",
+                    Why::Config => "The user's configuration forbids this call; it did not run.",
+                    Why::Hook => "A hook of the user rejected this call; it did not run.",
+                    Why::Stopped => "The user stopped before this call ran.",
+                    Why::StreamLost => "The call was incomplete and did not run.",
+                }),
+            },
+        };
+        Part::ToolResult {
+            call_id: self.id.to_string(),
+            text: outcome.text,
+            images: outcome.images,
+            error: outcome.error,
+        }
+    }
+
+    /// The arguments as the model wrote them; models write nothing where there are none.
+    pub(super) fn read_arguments(&self) -> Result<Arguments, serde_json::Error> {
         if self.arguments.trim().is_empty() {
             return Ok(Map::new());
         }
@@ -62,15 +154,30 @@ impl OpenCall {
     }
 
     fn event(&self, stage: ToolCallStage) -> ChatEvent {
-        // Models are offered `eca__read_file`; people see `read_file`.
-        let name = self.name.strip_prefix("eca__").unwrap_or(&self.name);
-        ChatEvent::ToolCall(ToolCallEvent {
+        let (name, server, origin) = match &self.tool {
+            Some(tool) => {
+                let spec = tool.spec();
+                let origin = match spec.origin {
+                    ToolOrigin::Native => ToolCallOrigin::Native,
+                    ToolOrigin::Mcp => ToolCallOrigin::Mcp,
+                };
+                (spec.name.clone(), spec.server.clone(), origin)
+            }
+            // Models are offered `eca__read_file`; people see `read_file`.
+            None => {
+                let name = self.name.strip_prefix("eca__").unwrap_or(&self.name);
+                (name.to_owned(), NATIVE_SERVER.to_owned(), ToolCallOrigin::Native)
+            }
+        };
+        ChatEvent::ToolCall(Box::new(ToolCallEvent {
             id: self.id.clone(),
-            name: name.to_owned(),
-            server: NATIVE_SERVER.to_owned(),
-            origin: ToolCallOrigin::Native,
+            name,
+            server,
+            origin,
+            summary: self.summary.clone(),
+            details: self.details.clone(),
             stage,
-        })
+        }))
     }
 }
 
@@ -100,13 +207,15 @@ impl ServerCall {
     }
 
     fn event(&self, stage: ToolCallStage) -> ChatEvent {
-        ChatEvent::ToolCall(ToolCallEvent {
+        ChatEvent::ToolCall(Box::new(ToolCallEvent {
             id: self.id.clone(),
             name: self.name.clone(),
             server: PROVIDER_SERVER.to_owned(),
             origin: ToolCallOrigin::Provider,
+            summary: None,
+            details: None,
             stage,
-        })
+        }))
     }
 }
 
@@ -161,14 +270,19 @@ mod tests {
     }
 
     #[test]
-    fn invalid_arguments_are_told_to_the_model() {
-        let mut call = OpenCall::new(0, "x", "eca__grep", &mut HashSet::new());
-        call.arguments = "{\"path\":".into();
-        let (events, answer) = call.fail();
-        assert!(answer.contains("not a valid JSON object"), "{answer}");
-        assert_eq!(events.len(), 3);
-        let ChatEvent::ToolCall(event) = &events[2] else { panic!("a tool call event") };
+    fn an_unknown_tool_is_shown_as_one_of_ours_by_its_bare_name() {
+        let call = OpenCall::new(0, "x", "eca__grep", &mut HashSet::new());
+        let ChatEvent::ToolCall(event) = call.called() else { panic!("a tool call event") };
         assert_eq!((event.name.as_str(), event.server.as_str()), ("grep", "eca"));
+    }
+
+    #[test]
+    fn a_call_that_broke_off_is_rejected_without_arguments() {
+        let mut call = OpenCall::new(0, "x", "grep", &mut HashSet::new());
+        call.arguments = "{\"path\":".into();
+        assert!(call.read_arguments().is_err());
+        let ChatEvent::ToolCall(event) = call.rejected(Why::Stopped) else { panic!("a tool call event") };
+        assert_eq!(event.stage, ToolCallStage::Rejected { arguments: Map::new(), reason: RejectReason::PromptStop });
     }
 
     #[test]

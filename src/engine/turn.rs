@@ -6,6 +6,7 @@
 //! turn that was stopped, even one that had to be aborted.
 
 mod breakdown;
+mod calls;
 mod failure;
 mod gather;
 mod open;
@@ -13,16 +14,19 @@ mod open;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::chat_tools::TurnTools;
 use super::emitter::{Emitter, Stopped};
 use super::event::{ChatEvent, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::title::TitleJob;
+use super::tool_call::machine::{self, Input};
 use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
-use crate::base::{ModelId, ToolCallId};
+use crate::base::{ContentId, ModelId, ToolCallId};
 use crate::config::RetryConfig;
 use crate::llm::{
     Cost, Delta, LlmError, Message, ModelInfo, Part, Provider, Replay, Request, Role, ServerTool, StopReason, Usage,
@@ -46,6 +50,7 @@ pub(super) struct Turn {
     pub(super) system: String,
     pub(super) history: Vec<Message>,
     pub(super) used_call_ids: HashSet<ToolCallId>,
+    pub(super) tools: TurnTools,
     pub(super) totals: Totals,
     pub(super) open: OpenState,
     pub(super) events: mpsc::Sender<TurnEvent>,
@@ -58,8 +63,22 @@ pub(super) struct Turn {
 
 /// What the chat must keep. `done` is answered when it is.
 pub(super) enum TurnEvent {
-    Record { message: Message, done: oneshot::Sender<()> },
-    Usage { last: Usage, cost: Option<f64>, done: oneshot::Sender<()> },
+    Record {
+        message: Message,
+        extra: Option<Value>,
+        done: oneshot::Sender<()>,
+    },
+    /// Something the user said while the turn ran; it becomes a message of its own.
+    Steered {
+        text: String,
+        content_id: ContentId,
+        done: oneshot::Sender<()>,
+    },
+    Usage {
+        last: Usage,
+        cost: Option<f64>,
+        done: oneshot::Sender<()>,
+    },
     Title(String),
 }
 
@@ -163,6 +182,9 @@ impl Turn {
     async fn settle(&mut self, answer: Answer, repeats: &mut RepeatGuard) -> Result<bool, Stopped> {
         let Answer { parts, calls, stop } = answer;
         self.record(Message { role: Role::Assistant, parts }).await?;
+        for call in &calls {
+            self.open.change(&call.id, |call| call.wants_result = true);
+        }
         let notice = match stop {
             StopReason::MaxTokens => Some("\n\nThe model reached its output limit; the answer is incomplete."),
             StopReason::Refusal => Some("\n\nThe model or its provider declined to answer this."),
@@ -174,27 +196,39 @@ impl Turn {
         if calls.is_empty() {
             return Ok(false);
         }
-        let mut results = Vec::with_capacity(calls.len());
         for call in &calls {
             if repeats.saw(&call.name, &call.arguments) {
                 let text = format!("\n\nThe model keeps calling {:?} with the same arguments.", call.name);
                 self.emitter.emit(ChatEvent::SystemText(text)).await?;
             }
-            let (events, text) = call.fail();
-            for event in events {
-                self.emitter.emit(event).await?;
-            }
-            self.open.lock().calls.retain(|open| open.id != call.id);
-            results.push(Part::ToolResult { call_id: call.id.to_string(), text, images: Vec::new(), error: true });
         }
-        self.record(Message { role: Role::User, parts: results }).await?;
+        let ids: Vec<ToolCallId> = calls.into_iter().map(|call| call.id).collect();
+        let batch = self.run_calls(&ids).await?;
+        if calls::ends_turn(batch, &self.tools) {
+            let text = "\n\nThe call was rejected. What should be done instead?";
+            self.emitter.emit(ChatEvent::SystemText(text.into())).await?;
+            return Ok(false);
+        }
+        self.take_steer().await?;
         Ok(true)
+    }
+
+    /// What the user said meanwhile comes before the next call of the model.
+    async fn take_steer(&mut self) -> Result<(), Stopped> {
+        let Some(text) = self.tools.live.take_steer() else { return Ok(()) };
+        let (content_id, message) = (ContentId::random(), request::user_text(&text));
+        self.history.push(message);
+        let (done, kept) = oneshot::channel();
+        let event = TurnEvent::Steered { text: text.clone(), content_id: content_id.clone(), done };
+        self.tell(event, kept).await?;
+        self.emitter.emit(ChatEvent::UserText { text: format!("{text}\n"), content_id }).await
     }
 
     /// One answer, tried again while nothing was shown and the error is worth it.
     async fn ask(&mut self) -> Result<Answer, AskError> {
         let mut request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
         request.payload.clone_from(&self.variant_payload);
+        request.tools = self.tools.toolbox.offers();
         let mut attempt = 0;
         loop {
             let error = match self.listen(request.clone()).await {
@@ -281,7 +315,9 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Text(text)).await
             }
             Delta::ToolCallStart { index, id, name } => {
-                let call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
+                let mut call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
+                call.tool = self.tools.toolbox.find(&name).cloned();
+                call.state = machine::step(call.state, Input::ArgsDelta).0;
                 self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
                 // Open only once the client knows of it: it is closed for nobody else.
@@ -408,9 +444,14 @@ impl Turn {
     }
 
     async fn record(&mut self, message: Message) -> Result<(), Stopped> {
+        self.record_with(message, None).await
+    }
+
+    /// `extra` is what a replay needs to show the message as it was shown.
+    async fn record_with(&mut self, message: Message, extra: Option<Value>) -> Result<(), Stopped> {
         self.history.push(message.clone());
         let (done, kept) = oneshot::channel();
-        self.tell(TurnEvent::Record { message, done }, kept).await
+        self.tell(TurnEvent::Record { message, extra, done }, kept).await
     }
 
     /// Hands something to the chat and waits until it is kept. Not cut short by a stop: the chat

@@ -12,6 +12,7 @@ use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
 use crate::config::{ConfigProblem, Secret};
 use crate::engine::{Engine, EventSink, Options, Pace};
+use crate::host::Host;
 use crate::providers::{Environment, Registry, Wiring};
 use crate::state::{Secrets, Trust};
 use crate::store::Store;
@@ -85,11 +86,19 @@ impl Surroundings {
     }
 
     /// Builds the engine; no network, no database. What cannot be used is added to the problems.
-    pub(super) fn engine(&self, loaded: &mut Loaded, sink: Arc<dyn EventSink>, pace: Pace) -> Engine {
+    pub(super) fn engine(
+        &self,
+        loaded: &mut Loaded,
+        sink: Arc<dyn EventSink>,
+        host: Arc<dyn Host>,
+        pace: Pace,
+    ) -> Engine {
         let registry = self.registry(loaded);
         let store = Store::at(self.environment.dirs.data.join("chats.db"));
-        let (chat, agents) = (loaded.config.chat.clone(), loaded.config.agents.clone());
-        Engine::new(Options { registry, store, chat, agents, secrets: self.secrets(), sink, pace })
+        let config = Arc::new(loaded.config.clone());
+        let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
+        let (secrets, tools) = (self.secrets(), Vec::new());
+        Engine::new(Options { registry, store, config, secrets, sink, host, tools, outputs, pace })
     }
 
     /// The keys that were entered by a login, here or in the public server; ours come first.

@@ -10,6 +10,7 @@ mod client;
 mod dispatch;
 mod from_wire;
 mod handlers;
+mod host;
 mod layers;
 mod lines;
 mod reload;

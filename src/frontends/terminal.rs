@@ -24,6 +24,7 @@ use crate::engine::{Engine, Event, NoticeLevel, Pace};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 use crate::frontends::eca::Lines;
+use crate::host::NoHost;
 use crate::process::signals::{Asked, Requests};
 use crate::workspace::Workspace;
 use conversation::{Conversation, INTERRUPTED, Outcome};
@@ -111,7 +112,7 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     let lines = args.json.then(|| Arc::new(Lines::default()));
     let form = lines.clone().map_or_else(|| Form::Screen(look()), Form::Json);
     let output = Output::start(form).map_err(|error| complain(&error.to_string(), FAILED))?;
-    let engine = surroundings.engine(&mut loaded, output.sink(), Pace::Normal);
+    let engine = surroundings.engine(&mut loaded, output.sink(), Arc::new(NoHost), Pace::Normal);
     report_problems(&output, lines.as_deref(), &engine, &loaded).await;
 
     let agents = engine.catalog().agents;

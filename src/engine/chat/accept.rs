@@ -36,6 +36,10 @@ impl ChatActor {
         }
         let Some((prompt, reply)) = self.take_login(prompt, reply).await else { return };
         self.wait_for_settings().await;
+        if let Some(trust) = prompt.trust {
+            self.live.mail.set_trust(trust);
+        }
+        let _ = self.live.mail.take_steer();
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(DEFAULT_AGENT));
         self.announce(&prompt).await;
@@ -110,7 +114,7 @@ impl ChatActor {
         {
             return Ok(kept);
         }
-        let preferred = settings.agents.get(agent).and_then(|agent| agent.default_model.as_deref());
+        let preferred = settings.config.agents.get(agent).and_then(|agent| agent.default_model.as_deref());
         let chosen_by_us = matches!(wanted.trim(), "" | "auto");
         if let Some(name) = preferred.filter(|_| chosen_by_us)
             && let Some(found) = registry.resolve(name, self.model.as_ref()).ok().and_then(with_provider)
@@ -148,7 +152,7 @@ impl ChatActor {
     ) -> Payload {
         let wanted = wanted.map(str::trim).filter(|name| !name.is_empty());
         let settings = self.shared.settings();
-        let preferred = settings.agents.get(agent).and_then(|agent| agent.variant.as_deref());
+        let preferred = settings.config.agents.get(agent).and_then(|agent| agent.variant.as_deref());
         let choice = settings.registry.variant(model, wanted.or(preferred));
         if let (Some(name), VariantChoice::Unknown(_)) = (wanted, &choice) {
             let name = crate::base::text::one_line(name, 40);

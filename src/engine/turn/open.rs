@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 use super::super::event::{ChatEvent, RejectReason};
+use super::super::tool_call::machine::{self, Effect, Input, State, Why};
 use super::super::tool_call::{OpenCall, ServerCall};
+use crate::base::ToolCallId;
 use crate::llm::{Part, Replay};
 
 /// What a turn has begun and not ended.
@@ -32,6 +34,16 @@ impl OpenReason {
     }
 }
 
+/// What closing a turn leaves to be said and kept.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Closed {
+    pub(in crate::engine) events: Vec<ChatEvent>,
+    /// The results of calls that are in the history already.
+    pub(in crate::engine) results: Vec<(OpenCall, Part)>,
+    /// What is worth keeping of an answer that broke off.
+    pub(in crate::engine) parts: Vec<Part>,
+}
+
 /// Shared between a turn and its chat.
 #[derive(Debug, Clone, Default)]
 pub(in crate::engine) struct OpenState(Arc<Mutex<Open>>);
@@ -41,22 +53,29 @@ impl OpenState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what is open: the events that close it, and what is worth keeping of the answer.
-    pub(in crate::engine) fn close(&self) -> (Vec<ChatEvent>, Vec<Part>) {
-        let mut events = Vec::new();
-        while let Some(event) = self.first_end() {
-            events.push(event);
-            self.forget_first();
+    /// Takes what is open and says how it ends.
+    pub(in crate::engine) fn close(&self) -> Closed {
+        let mut closed = Closed::default();
+        let mut open = self.lock();
+        if let Some(reason) = &open.reason {
+            closed.events.push(reason.finished());
+            open.end_reason(None);
         }
-        (events, self.lock().take_unfinished())
+        for mut call in std::mem::take(&mut open.calls) {
+            call.close(&mut closed);
+        }
+        let server_calls = std::mem::take(&mut open.server_calls);
+        closed.events.extend(server_calls.iter().map(|call| call.rejected(RejectReason::PromptStop)));
+        closed.parts = open.take_unfinished();
+        closed
     }
 
-    /// What closes the first thing that is open. It stays open until it is forgotten: a turn that is
-    /// stopped before it could say this leaves it to its chat.
+    /// What closes the first thing that is open of an answer that broke off. It stays open until it
+    /// is forgotten: a turn that is stopped before it could say this leaves it to its chat.
     pub(super) fn first_end(&self) -> Option<ChatEvent> {
         let open = self.lock();
         let reason = open.reason.as_ref().map(OpenReason::finished);
-        let call = || open.calls.first().map(|call| call.reject(RejectReason::PromptStop));
+        let call = || open.calls.first().map(OpenCall::lost);
         let server_call = || open.server_calls.first().map(|call| call.rejected(RejectReason::PromptStop));
         reason.or_else(call).or_else(server_call)
     }
@@ -69,6 +88,54 @@ impl OpenState {
             open.calls.remove(0);
         } else if !open.server_calls.is_empty() {
             open.server_calls.remove(0);
+        }
+    }
+
+    /// The call as it stands now.
+    pub(super) fn call(&self, id: &ToolCallId) -> Option<OpenCall> {
+        self.lock().calls.iter().find(|call| call.id == *id).cloned()
+    }
+
+    pub(super) fn change(&self, id: &ToolCallId, change: impl FnOnce(&mut OpenCall)) {
+        if let Some(call) = self.lock().calls.iter_mut().find(|call| call.id == *id) {
+            change(call);
+        }
+    }
+
+    pub(super) fn forget(&self, id: &ToolCallId) {
+        self.lock().calls.retain(|call| call.id != *id);
+    }
+}
+
+impl OpenCall {
+    /// The answer broke off before the call was complete.
+    fn lost(&self) -> ChatEvent {
+        let (_, effects) = machine::step(self.state, Input::StreamLost);
+        let why = effects.into_iter().find_map(|effect| match effect {
+            Effect::EmitRejected(why) => Some(why),
+            _ => None,
+        });
+        self.rejected(why.unwrap_or(Why::StreamLost))
+    }
+
+    /// The turn is over, so this call is; what was already said or kept of its end is not repeated.
+    fn close(&mut self, closed: &mut Closed) {
+        for input in [Input::Stop, if self.outcome.is_some() { Input::Finished } else { Input::GraceOver }] {
+            let (next, effects) = if matches!(self.state, State::Done(_)) {
+                (self.state, Vec::new())
+            } else {
+                machine::step(self.state, input)
+            };
+            self.state = next;
+            for effect in effects {
+                match effect {
+                    Effect::EmitRejected(why) if !self.told => closed.events.push(self.rejected(why)),
+                    Effect::Record(result) if self.wants_result => {
+                        closed.results.push((self.clone(), self.result(result)))
+                    }
+                    _ => {}
+                }
+            }
         }
     }
 }

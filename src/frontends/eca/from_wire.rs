@@ -19,6 +19,7 @@ pub(super) fn prompt(params: ChatPromptParams, workspace: Arc<Workspace>, v0: bo
         model: params.model,
         variant: params.variant,
         agent: params.agent.or(params.behavior).as_deref().map(agent).map(str::to_owned),
+        trust: params.trust,
         contexts,
         workspace,
         reply: if v0 { ReplyWhen::Connected } else { ReplyWhen::Recorded },

@@ -5,6 +5,7 @@ mod jobs;
 mod planned;
 mod providers;
 pub(super) mod selection;
+mod tools;
 
 pub use planned::PLANNED;
 pub(super) use providers::provider_status;

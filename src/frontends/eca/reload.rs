@@ -118,8 +118,8 @@ impl Keeper {
             self.of_registry = loaded.problems[known..].to_vec();
             self.config = loaded.config.clone();
             self.session.present(Presentation::of(&self.config));
-            let (chat, agents) = (self.config.chat.clone(), self.config.agents.clone());
-            started.engine.reconfigure(Settings { registry, chat, agents }).await;
+            let config = Arc::new(self.config.clone());
+            started.engine.reconfigure(Settings { registry, config }).await;
             tracing::info!("the configuration has changed");
             // Before that, the start asks the providers by itself.
             if self.session.is_listening() {

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::handlers::selection;
+use super::host::EditorHost;
 use super::reload::Keeper;
 use super::session::{ClientFacts, Presentation, Session, Started};
 use super::sink::{OutboxSink, show_message};
@@ -52,12 +53,12 @@ impl Starter {
         let client = ClientFacts::read(&params);
         tracing::info!(client = client.name, lsp = client.is_lsp, "initialize");
         let mut folders: Vec<_> =
-            params.workspace_folders.into_iter().map(|folder| (folder.uri, folder.name)).collect();
+            params.workspace_folders.iter().map(|folder| (folder.uri.clone(), folder.name.clone())).collect();
         if folders.is_empty() {
-            folders.extend(params.root_uri.or(params.root_path).map(|uri| (uri, None)));
+            folders.extend(params.root_uri.clone().or(params.root_path.clone()).map(|uri| (uri, None)));
         }
         session.set_folders(folders);
-        let options = params.initialization_options.unwrap_or_default();
+        let options = params.initialization_options.clone().unwrap_or_default();
         let word = |key: &str| options.get(key).and_then(Value::as_str);
         let v0_client = params
             .capabilities
@@ -68,20 +69,21 @@ impl Starter {
             session.speak_v0();
         }
         let pace = if word("env") == Some("test") { Pace::Deterministic } else { Pace::Normal };
-        self.start(session, client, options, pace);
+        let host = Arc::new(EditorHost::new(self.client.clone(), Arc::clone(session), &params));
+        self.start(session, client, options, host, pace);
         if let Some(pid) = params.process_id {
             watch_parent(pid, session);
         }
     }
 
-    fn start(&self, session: &Arc<Session>, client: ClientFacts, options: Value, pace: Pace) {
+    fn start(&self, session: &Arc<Session>, client: ClientFacts, options: Value, host: Arc<EditorHost>, pace: Pace) {
         let workspace = session.workspace();
         let workspace_roots = workspace.roots().iter().map(|root| root.path.clone()).collect();
         let wishes = Wishes { options: Some(options), workspace_roots };
         let mut loaded = self.surroundings.configuration(wishes.clone(), &Memory::default());
         let sink = Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session)));
         let known = loaded.problems.len();
-        let engine = self.surroundings.engine(&mut loaded, sink, pace);
+        let engine = self.surroundings.engine(&mut loaded, sink, host, pace);
         session.present(Presentation::of(&loaded.config));
         // With a command in it, this configuration is only a beginning, and so are its problems.
         let hold = (!loaded.commands.is_empty()).then(|| engine.hold_prompts());

@@ -3,6 +3,7 @@
 //! Text and reasoning come in thousands of small pieces, so their frames are put together by hand
 //! and left open for merging; everything else goes through the typed protocol.
 
+mod details;
 mod v0;
 
 use std::sync::Arc;
@@ -44,6 +45,8 @@ impl Translator {
             ChatEvent::Text(text) => text_frames(chat, &text),
             ChatEvent::ReasonText { id, text } => reason_frames(chat, &id, &text),
             ChatEvent::ToolCall(call) => tool_call_frames(chat, call),
+            // ECA has no message for it; the end of the call has all of it.
+            ChatEvent::ToolOutput { .. } => Vec::new(),
             other => vec![frame(chat, other)],
         }
     }
@@ -116,19 +119,22 @@ fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
         ChatEvent::Usage(report) => (System, usage(&report).into()),
         ChatEvent::Title(title) => (System, ChatMetadataContent { title }.into()),
         // Those have notifications of their own; see `frame`.
-        ChatEvent::Opened { .. } | ChatEvent::Deleted | ChatEvent::Status(_) => (System, plain(String::new(), None)),
+        ChatEvent::Opened { .. } | ChatEvent::Deleted | ChatEvent::Status(_) | ChatEvent::ToolOutput { .. } => {
+            (System, plain(String::new(), None))
+        }
     }
 }
 
-fn tool_call(call: ToolCallEvent) -> ChatContent {
+fn tool_call(call: Box<ToolCallEvent>) -> ChatContent {
     let origin = match call.origin {
         engine::ToolCallOrigin::Native => ToolCallOrigin::Native,
+        engine::ToolCallOrigin::Mcp => ToolCallOrigin::Mcp,
         engine::ToolCallOrigin::Provider => ToolCallOrigin::Server,
     };
     let id = ToolCallId::from(call.id.as_str());
-    let ToolCallEvent { name, server, .. } = call;
-    let (summary, details) = (None, None);
-    match call.stage {
+    let details = call.details.as_ref().map(details::details);
+    let ToolCallEvent { name, server, summary, stage, .. } = *call;
+    match stage {
         ToolCallStage::Prepare { arguments_text } => {
             ChatToolCallPrepareContent { origin, id, name, server, arguments_text, summary, details }.into()
         }
@@ -161,6 +167,9 @@ fn tool_call(call: ToolCallEvent) -> ChatContent {
         }
         ToolCallStage::Rejected { arguments, reason } => {
             let reason = match reason {
+                RejectReason::User => ToolCallRejectReason::UserChoice,
+                RejectReason::Config => ToolCallRejectReason::UserConfig,
+                RejectReason::Hook => ToolCallRejectReason::HookRejected,
                 RejectReason::PromptStop => ToolCallRejectReason::UserPromptStop,
             };
             ChatToolCallRejectedContent { origin, id, name, server, arguments, reason, summary, details }.into()
@@ -219,12 +228,12 @@ fn reason_frames(chat: &ChatId, id: &str, text: &str) -> Vec<Frame> {
 }
 
 /// The arguments of a call come in pieces anyway, so a long piece may become several.
-fn tool_call_frames(chat: &ChatId, call: ToolCallEvent) -> Vec<Frame> {
+fn tool_call_frames(chat: &ChatId, call: Box<ToolCallEvent>) -> Vec<Frame> {
     let one = |call| frame(chat, ChatEvent::ToolCall(call));
     match &call.stage {
         ToolCallStage::Prepare { arguments_text } if arguments_text.len() > MAX_TEXT_BYTES => pieces(arguments_text)
             .map(|piece| ToolCallStage::Prepare { arguments_text: piece.to_owned() })
-            .map(|stage| one(ToolCallEvent { stage, ..call.clone() }))
+            .map(|stage| one(Box::new(ToolCallEvent { stage, ..ToolCallEvent::clone(&call) })))
             .collect(),
         _ => vec![one(call)],
     }

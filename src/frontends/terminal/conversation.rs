@@ -76,6 +76,7 @@ impl Conversation {
             model: self.model.clone(),
             variant: None,
             agent: self.agent.clone(),
+            trust: None,
             contexts: question.contexts,
             workspace: Arc::clone(&self.workspace),
             reply: ReplyWhen::Recorded,

@@ -174,6 +174,7 @@ impl<O: Write, E: Write> Screen<O, E> {
             | ChatEvent::UserText { .. }
             | ChatEvent::ReasonStarted { .. }
             | ChatEvent::Title(_)
+            | ChatEvent::ToolOutput { .. }
             | ChatEvent::Deleted => Ok(()),
         }
     }
@@ -248,8 +249,8 @@ impl<O: Write, E: Write> Screen<O, E> {
         if self.look.out.is_terminal() { self.end_answer() } else { Ok(()) }
     }
 
-    fn tool_call(&mut self, call: ToolCallEvent) -> io::Result<()> {
-        let ToolCallEvent { name, stage, .. } = call;
+    fn tool_call(&mut self, call: Box<ToolCallEvent>) -> io::Result<()> {
+        let ToolCallEvent { name, stage, .. } = *call;
         self.interrupted = true;
         match stage {
             ToolCallStage::Prepare { .. } | ToolCallStage::Run { .. } | ToolCallStage::Running { .. } => {

@@ -47,10 +47,6 @@ planned! {
         McpRemoveServer,
     }
     notifications {
-        ChatToolCallApprove,
-        ChatToolCallReject,
-        ChatPromptSteer,
-        ChatPromptSteerRemove,
         McpStartServer,
         McpStopServer,
         McpConnectServer,

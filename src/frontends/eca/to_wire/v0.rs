@@ -8,9 +8,10 @@ use dashmap::DashMap;
 use lsp_types::notification::Notification;
 
 use super::super::client::notification;
-use super::wire_chat_id;
+use super::{details, wire_chat_id};
 use crate::base::ChatId;
-use crate::engine::ChatEvent;
+use crate::engine::{ChatEvent, ToolCallEvent, ToolCallStage};
+use crate::tool::Details;
 use crate::transport::Frame;
 
 #[derive(Default)]
@@ -43,10 +44,29 @@ impl Translator {
                 let tokens = self.chats.remove(chat).and_then(|(_, state)| state.tokens);
                 vec![message(chat, ChatRole::Assistant, String::new(), Vec::new(), Completeness::Complete { tokens })]
             }
+            ChatEvent::ToolCall(call) => file_change(chat, &call).into_iter().collect(),
             // The client shows the user's own text itself, and has no word for the rest.
             _ => Vec::new(),
         }
     }
+}
+
+/// A change of a file is shown once: when it is about to be made.
+fn file_change(chat: &ChatId, call: &ToolCallEvent) -> Option<Frame> {
+    let (ToolCallStage::Run { manual_approval, .. }, Some(Details::FileChange(change))) = (&call.stage, &call.details)
+    else {
+        return None;
+    };
+    let content = details::v0_file_change(call.id.as_str(), call.summary.as_deref(), change, *manual_approval);
+    let params = ChatContentReceivedParams {
+        chat_id: wire_chat_id(chat),
+        role: Some(ChatRole::Assistant),
+        content: content.into(),
+        parent_chat_id: None,
+        is_complete: Some(false),
+        metadata: None,
+    };
+    Some(notification(ChatContentReceived::METHOD, &params, Some(Arc::from(chat.as_str()))))
 }
 
 enum Completeness {

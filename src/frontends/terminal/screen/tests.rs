@@ -25,13 +25,15 @@ fn text(text: &str) -> ChatEvent {
 fn called() -> ChatEvent {
     let arguments = serde_json::json!({"path": "/a\nb", "limit": 3}).as_object().unwrap().clone();
     let stage = ToolCallStage::Called { arguments, error: false, outputs: vec!["x".into()], total_ms: 7 };
-    ChatEvent::ToolCall(ToolCallEvent {
+    ChatEvent::ToolCall(Box::new(ToolCallEvent {
         id: ToolCallId::new("t"),
         name: "read".into(),
         server: "ECA".into(),
         origin: ToolCallOrigin::Native,
+        summary: None,
+        details: None,
         stage,
-    })
+    }))
 }
 
 #[test]
@@ -101,6 +103,8 @@ fn what_shares_a_terminal_shares_its_lines() {
         name: "x".into(),
         server: "s".into(),
         origin: ToolCallOrigin::Native,
+        summary: None,
+        details: None,
         stage: rejected,
     };
     let mut both = Vec::new();
@@ -110,7 +114,7 @@ fn what_shares_a_terminal_shares_its_lines() {
     for event in [
         ChatEvent::ReasonText { id: "r".into(), text: "hm".into() },
         text("answer"),
-        ChatEvent::ToolCall(call),
+        ChatEvent::ToolCall(Box::new(call)),
         text("more"),
         ChatEvent::Failed("Broken.".into()),
         ChatEvent::Finished,

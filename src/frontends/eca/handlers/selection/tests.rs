@@ -31,8 +31,10 @@ fn session(config: &Config) -> Session {
     let engine = Engine::new(Options {
         registry,
         store: Store::at("/nonexistent/chats.db".into()),
-        chat: config.chat.clone(),
-        agents: config.agents.clone(),
+        config: Arc::new(config.clone()),
+        host: Arc::new(crate::host::NoHost),
+        tools: Vec::new(),
+        outputs: None,
         secrets: crate::state::Secrets::in_directory(std::path::Path::new("/nonexistent")),
         sink: Arc::new(Nobody),
         pace: Pace::Deterministic,

@@ -1,0 +1,161 @@
+//! What the tools of a chat share beyond one turn, and what a turn needs to run its calls.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::tool_call::OpenCall;
+use super::toolbox::Toolbox;
+use super::tools::task::TaskList;
+use crate::approval::{self, Remembered, Roots, Rules, Verdict};
+use crate::base::{ChatId, ToolCallId};
+use crate::config::ToolCallConfig;
+use crate::host::Host;
+use crate::tool::{Arguments, Journal, LiveOutput, Preview, SeenFiles, Tool, ToolContext};
+use crate::workspace::Workspace;
+
+/// The user's word on a call that waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// `remember`: also for the next calls like it.
+    Approve {
+        remember: bool,
+    },
+    Reject,
+}
+
+/// What reaches a running turn from outside without waiting for the chat's inbox.
+#[derive(Debug, Default)]
+pub(super) struct TurnMail {
+    waiting: Mutex<HashMap<ToolCallId, oneshot::Sender<Decision>>>,
+    steer: Mutex<String>,
+    trust: AtomicBool,
+}
+
+/// More text than anybody types while a tool runs.
+const MAX_STEER_BYTES: usize = 256 * 1024;
+
+impl TurnMail {
+    /// Resolves when the user decides about this call.
+    pub(super) fn await_decision(&self, call: &ToolCallId) -> oneshot::Receiver<Decision> {
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of turns that were stopped.
+        waiting.retain(|_, sender| !sender.is_closed());
+        waiting.insert(call.clone(), sender);
+        receiver
+    }
+
+    /// Whether a call waited for it.
+    pub(super) fn decide(&self, call: &ToolCallId, decision: Decision) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
+        waiting.is_some_and(|sender| sender.send(decision).is_ok())
+    }
+
+    /// The calls that wait for the user.
+    pub(super) fn waiting(&self) -> Vec<ToolCallId> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().filter(|(_, sender)| !sender.is_closed()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Something for the model at the next chance; several become one message.
+    pub(super) fn steer(&self, text: &str) {
+        let mut steer = self.steer.lock().unwrap_or_else(PoisonError::into_inner);
+        if steer.len() + text.len() > MAX_STEER_BYTES {
+            return;
+        }
+        if !steer.is_empty() {
+            steer.push('\n');
+        }
+        steer.push_str(text);
+    }
+
+    pub(super) fn take_steer(&self) -> Option<String> {
+        let taken = std::mem::take(&mut *self.steer.lock().unwrap_or_else(PoisonError::into_inner));
+        (!taken.trim().is_empty()).then_some(taken)
+    }
+
+    pub(super) fn trusts(&self) -> bool {
+        self.trust.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_trust(&self, trust: bool) {
+        self.trust.store(trust, Ordering::Relaxed);
+    }
+}
+
+/// What a chat's tools know from one turn to the next; gone when the chat leaves memory.
+#[derive(Debug, Default)]
+pub(super) struct ChatMemory {
+    pub(super) seen: Arc<SeenFiles>,
+    pub(super) remembered: Mutex<Remembered>,
+    pub(super) tasks: Mutex<TaskList>,
+}
+
+/// What a turn needs to run its calls.
+#[derive(Clone)]
+pub(super) struct TurnTools {
+    pub(super) toolbox: Arc<Toolbox>,
+    pub(super) memory: Arc<ChatMemory>,
+    pub(super) live: Arc<TurnMail>,
+    pub(super) agent: String,
+    pub(super) workspace: Arc<Workspace>,
+    pub(super) roots: Arc<Roots>,
+    pub(super) settings: Arc<ToolCallConfig>,
+    pub(super) rules: Arc<Rules>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) journal: Arc<dyn Journal>,
+    /// Where long outputs go.
+    pub(super) outputs: Option<PathBuf>,
+    pub(super) sees_images: bool,
+}
+
+impl TurnTools {
+    /// Whether a call may run.
+    pub(super) fn judge(&self, tool: &dyn Tool, arguments: &Arguments, preview: &Preview) -> Verdict {
+        let remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        approval::rule(&approval::Request {
+            spec: tool.spec(),
+            arguments,
+            preview,
+            rules: &self.rules,
+            remembered: &remembered,
+            roots: &self.roots,
+            trust: self.live.trusts(),
+        })
+    }
+
+    /// The user does not want to be asked about such a call again.
+    pub(super) fn remember(&self, call: &OpenCall) {
+        if let Some(tool) = &call.tool {
+            let mut remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            remembered.remember(tool.spec(), call.details.as_ref());
+        }
+    }
+
+    pub(super) fn context(
+        &self,
+        chat: &ChatId,
+        call: &ToolCallId,
+        stop: CancellationToken,
+        live: Arc<dyn LiveOutput>,
+    ) -> ToolContext {
+        ToolContext {
+            chat: chat.clone(),
+            call: call.clone(),
+            agent: self.agent.clone(),
+            workspace: Arc::clone(&self.workspace),
+            stop,
+            host: Arc::clone(&self.host),
+            seen: Arc::clone(&self.memory.seen),
+            journal: Arc::clone(&self.journal),
+            live,
+            settings: Arc::clone(&self.settings),
+            sees_images: self.sees_images,
+        }
+    }
+}

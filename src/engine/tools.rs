@@ -1,0 +1,4 @@
+//! The tools that need the engine itself: what they work on belongs to a chat.
+
+pub(super) mod ask_user;
+pub(super) mod task;
