@@ -4,6 +4,7 @@
 
 mod accept;
 mod equip;
+mod operations;
 mod login;
 
 use std::collections::HashSet;
@@ -21,14 +22,15 @@ use super::emitter::{Emitter, say};
 use super::event::{ChatEvent, ChatStatus, Event};
 use super::login::Login;
 use super::prompt::{Accepted, Prompt};
+use super::prompts::Prompts;
 use super::request;
 use super::title::TitleJob;
 use super::tool_call::{OpenCall, machine};
-use super::turn::{ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
+use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared};
 use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::llm::{Message, Part, Provider, Role};
-use crate::store::{MessageKind, NewMessage, StoreError, TitleSource};
+use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, StoreError, TitleSource};
 
 /// Commands that may wait in a chat's inbox.
 const INBOX: usize = 64;
@@ -39,6 +41,8 @@ const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 /// A title is made at the first prompt and again when the subject is clearer.
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
+pub(super) use operations::{Done, OpenedChat, Operation, OperationError, PageInfo};
+
 pub(super) enum Command {
     Prompt {
         prompt: Box<Prompt>,
@@ -47,6 +51,10 @@ pub(super) enum Command {
     Stop,
     Delete {
         reply: oneshot::Sender<Result<(), StoreError>>,
+    },
+    Operate {
+        operation: Operation,
+        reply: operations::Reply,
     },
     /// A title that was made beside a turn.
     Title(String),
@@ -117,6 +125,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         history: Vec::new(),
         model: None,
         totals: Totals::default(),
+        occupancy: 0,
         prompts: 0,
         named_by_user: false,
         loaded: false,
@@ -138,6 +147,8 @@ struct ChatActor {
     history: Vec<Message>,
     model: Option<ModelId>,
     totals: Totals,
+    /// How full the window was after the last call.
+    occupancy: u64,
     prompts: u32,
     named_by_user: bool,
     loaded: bool,
@@ -200,6 +211,7 @@ impl ChatActor {
         match command {
             Command::Prompt { prompt, reply } => self.on_prompt(*prompt, reply).await,
             Command::Stop => self.close_turn().await,
+            Command::Operate { operation, reply } => self.on_operation(operation, reply).await,
             Command::Title(title) => self.on_title(title).await,
             Command::Delete { reply } => {
                 self.close_turn().await;
@@ -238,6 +250,7 @@ impl ChatActor {
         provider: Arc<dyn Provider>,
         mut notes: Vec<String>,
         connection: Option<ConnectionReport>,
+        compact_now: Option<Cause>,
     ) {
         let stop = CancellationToken::new();
         *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
@@ -275,6 +288,11 @@ impl ChatActor {
             notes,
             connection,
             title_first,
+            compact_now,
+            auto_compact_percentage: agent_config.auto_compact_percentage.unwrap_or(settings.config.auto_compact_percentage),
+            occupancy: self.occupancy,
+            compacted: false,
+            prompts: Arc::new(Prompts::default()),
         };
         self.running = Some(Running { task: tokio::spawn(turn.run()), events, open, stop });
     }
@@ -324,9 +342,17 @@ impl ChatActor {
             }
             TurnEvent::Usage { last, cost, done } => {
                 self.totals.add(last, cost);
+                self.occupancy = last.occupancy();
                 if let Err(error) = self.shared.store.add_usage(&self.id, last, cost).await {
                     self.shared.warn_about_store(&error).await;
                 }
+                let _ = done.send(());
+            }
+            TurnEvent::Compacted { message, automatic, done } => {
+                let extra = MessageExtra { compaction: Some(Compaction { auto: automatic }), ..MessageExtra::default() };
+                let marker = NewMessage { extra: extra.to_value(), ..NewMessage::new(MessageKind::Marker, message.clone()) };
+                self.append(marker).await;
+                self.history = vec![message];
                 let _ = done.send(());
             }
             TurnEvent::Title(title) => self.keep_title(&title).await,
@@ -420,7 +446,7 @@ impl ChatActor {
     async fn keep_results(&mut self, results: Vec<(OpenCall, Part)>) {
         for (call, part) in results {
             let extra = call.to_replay(machine::Result::Rejected(machine::Why::Stopped));
-            self.keep_with(Message { role: Role::User, parts: vec![part] }, Some(extra)).await;
+            self.keep_with(Message { role: Role::User, parts: vec![part] }, extra).await;
         }
     }
 
@@ -437,9 +463,11 @@ impl ChatActor {
             Ok(Some(stored)) => {
                 let prompts = stored.messages.iter().filter(|entry| entry.kind == MessageKind::User).count();
                 self.prompts = u32::try_from(prompts).unwrap_or(u32::MAX);
-                self.history = request::repair(stored.messages.into_iter().map(|entry| entry.message).collect());
+                self.history = operations::since_compaction(stored.messages);
+                self.live.mail.set_trust(stored.trust.unwrap_or(false));
                 self.model = stored.model;
                 self.totals = Totals { usage: stored.total_usage, cost: stored.cost_usd };
+                self.occupancy = stored.last_usage.occupancy();
                 self.named_by_user = stored.title_source == Some(TitleSource::User);
                 true
             }
@@ -463,8 +491,13 @@ impl ChatActor {
     }
 
     async fn emit(&self, event: ChatEvent) {
-        say(&*self.shared.sink, Event::Chat { chat: self.id.clone(), event }).await;
+        say_for(&self.shared, &self.id, event).await;
     }
+}
+
+/// Says something about a chat.
+async fn say_for(shared: &Shared, chat: &ChatId, event: ChatEvent) {
+    say(&*shared.sink, Event::Chat { chat: chat.clone(), event }).await;
 }
 
 fn call_ids(history: &[Message]) -> HashSet<ToolCallId> {

@@ -82,6 +82,13 @@ pub enum ChatEvent {
     },
     Usage(UsageReport),
     Title(String),
+    /// A mark of the user's between messages.
+    Flag {
+        text: String,
+        content_id: ContentId,
+    },
+    /// Everything that was shown of this chat is gone; what follows is the chat as it is now.
+    Cleared,
     Deleted,
 }
 
@@ -164,6 +171,8 @@ pub struct UsageReport {
     pub total_cost: Option<f64>,
     pub context_limit: Option<u64>,
     pub output_limit: Option<u64>,
+    /// At how many percent of the window the chat is compacted; `None` when it never is.
+    pub auto_compact_percentage: Option<u32>,
     /// What fills the window; adds up to the last call's occupancy, apart from rounding.
     pub shares: Vec<Share>,
 }

@@ -84,6 +84,11 @@ pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
     repaired
 }
 
+/// What a compacted chat begins with.
+pub(super) fn summary(summary: &str) -> Message {
+    user_text(&format!("This is what was said and done so far, as a summary:\n\n{}", summary.trim()))
+}
+
 pub(super) fn user_text(text: &str) -> Message {
     Message { role: Role::User, parts: vec![Part::Text(text.trim().to_owned())] }
 }

@@ -7,6 +7,7 @@
 
 mod breakdown;
 mod calls;
+mod compact;
 mod failure;
 mod gather;
 mod open;
@@ -22,6 +23,7 @@ use super::chat_tools::TurnTools;
 use super::emitter::{Emitter, Stopped};
 use super::event::{ChatEvent, UsageReport};
 use super::prompt::Held;
+use super::prompts::Prompts;
 use super::request;
 use super::title::TitleJob;
 use super::tool_call::machine::{self, Input};
@@ -35,6 +37,7 @@ use crate::providers::retry;
 
 use failure::random01;
 use gather::Gathered;
+pub(super) use compact::Cause;
 use open::OpenReason;
 pub(super) use open::OpenState;
 
@@ -59,6 +62,14 @@ pub(super) struct Turn {
     pub(super) connection: Option<ConnectionReport>,
     /// A title to be made before the answer; only when the pace is deterministic.
     pub(super) title_first: Option<TitleJob>,
+    /// What the turn is for, when it is not for answering.
+    pub(super) compact_now: Option<Cause>,
+    pub(super) auto_compact_percentage: u32,
+    /// How full the window was after the last call.
+    pub(super) occupancy: u64,
+    /// Whether this turn has compacted its chat.
+    pub(super) compacted: bool,
+    pub(super) prompts: Arc<Prompts>,
 }
 
 /// What the chat must keep. `done` is answered when it is.
@@ -79,6 +90,8 @@ pub(super) enum TurnEvent {
         cost: Option<f64>,
         done: oneshot::Sender<()>,
     },
+    /// From now on the model's history begins with this message.
+    Compacted { message: Message, automatic: bool, done: oneshot::Sender<()> },
     Title(String),
 }
 
@@ -123,6 +136,11 @@ impl From<Stopped> for AskError {
     }
 }
 
+/// What the user asked, as opposed to what tools answered.
+fn is_question(message: &Message) -> bool {
+    message.role == Role::User && !message.parts.iter().any(|part| matches!(part, Part::ToolResult { .. }))
+}
+
 struct Answer {
     parts: Vec<Part>,
     calls: Vec<OpenCall>,
@@ -152,10 +170,16 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Title(title)).await?;
             }
         }
+        if let Some(cause) = self.compact_now.take() {
+            return self.compact(cause).await.map(|_| ());
+        }
         self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
         let mut repeats = RepeatGuard::default();
         let mut continued = 0;
         for _ in 0..self.max_steps {
+            if self.is_nearly_full() && !self.make_room(Cause::NearlyFull).await? {
+                return Ok(());
+            }
             let answer = match self.ask().await {
                 Ok(answer) => answer,
                 Err(AskError::Stopped) => return Err(Stopped),
@@ -164,6 +188,12 @@ impl Turn {
                     self.go_on(&error, continued).await?;
                     continue;
                 }
+                Err(AskError::Llm(error)) if self.can_make_room(&error) => {
+                if self.make_room(Cause::Overflow).await? {
+                    continue;
+                }
+                return Ok(());
+            }
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
             };
             if !self.settle(answer, &mut repeats).await? {
@@ -176,6 +206,19 @@ impl Turn {
             self.max_steps
         );
         self.emitter.emit(ChatEvent::SystemText(text)).await
+    }
+
+    /// Compacts in the middle of the work and goes on with it.
+    async fn make_room(&mut self, cause: Cause) -> Result<bool, Stopped> {
+        let question = self.history.iter().rfind(|message| is_question(message)).cloned();
+        let done = self.compact(cause).await?;
+        if let Some(Message { parts, .. }) = question
+            && let Some(summary) = self.history.first_mut()
+        {
+            summary.parts.extend(parts);
+        }
+        self.go_on_after_compaction();
+        Ok(done)
     }
 
     /// Keeps the answer and runs its tool calls. Returns whether the model wants to go on.
@@ -427,10 +470,26 @@ impl Turn {
     }
 
     async fn report_usage(&mut self, last: Usage) -> Result<(), Stopped> {
+        self.occupancy = last.occupancy();
+        let cost = self.count_usage(last).await?;
+        self.emit_usage(last, cost).await
+    }
+
+    /// Adds a call to what this chat has used, here and in the store. Returns what it cost.
+    async fn count_usage(&mut self, last: Usage) -> Result<Option<f64>, Stopped> {
         let cost = self.info.as_ref().and_then(|info| info.cost).map(|cost: Cost| cost.of(last));
         self.totals.add(last, cost);
         let (done, kept) = oneshot::channel();
         self.tell(TurnEvent::Usage { last, cost, done }, kept).await?;
+        Ok(cost)
+    }
+
+    /// After a compaction nobody has counted yet; this is an estimate until the next call.
+    async fn emit_occupancy(&self) -> Result<(), Stopped> {
+        self.emit_usage(Usage { input: self.occupancy, ..Usage::default() }, None).await
+    }
+
+    async fn emit_usage(&self, last: Usage, cost: Option<f64>) -> Result<(), Stopped> {
         let report = UsageReport {
             last,
             total: self.totals.usage,
@@ -438,6 +497,7 @@ impl Turn {
             total_cost: self.totals.cost,
             context_limit: self.info.as_ref().and_then(|info| info.context_limit),
             output_limit: self.info.as_ref().and_then(|info| info.output_limit),
+            auto_compact_percentage: Some(self.auto_compact_percentage).filter(|percentage| *percentage > 0),
             shares: breakdown::shares(&self.system, &self.history, last.occupancy()),
         };
         self.emitter.emit(ChatEvent::Usage(report)).await

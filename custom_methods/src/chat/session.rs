@@ -33,6 +33,9 @@ pub struct ChatRollbackParams {
     /// Empty for everything. eca-intellij writes `includes`.
     #[serde(default, alias = "includes", deserialize_with = "list_or_empty")]
     pub include: Vec<RollbackInclude>,
+    /// Our addition: also restore files that somebody else has changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
 }
 
 open_words! {

@@ -182,7 +182,7 @@ impl Turn {
 
     async fn record_result(&mut self, call: &OpenCall, result: machine::Result) -> Result<(), Stopped> {
         let message = Message { role: Role::User, parts: vec![call.result(result)] };
-        self.record_with(message, Some(call.to_replay(result))).await?;
+        self.record_with(message, call.to_replay(result)).await?;
         self.open.change(&call.id, |call| call.wants_result = false);
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod chat;
 mod jobs;
+mod history;
 mod planned;
 mod providers;
 pub(super) mod selection;

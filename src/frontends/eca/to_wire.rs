@@ -9,14 +9,14 @@ mod v0;
 use std::sync::Arc;
 
 use custom_methods::chat::{
-    ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatImageContent, ChatMetadataContent, ChatOpenedParams,
+    ChatClearedParams, ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatFlagContent, ChatImageContent, ChatMetadataContent, ChatOpenedParams,
     ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent, ChatRole,
     ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
     ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent, ChatToolCalledContent,
     ChatUrlContent, ChatUsageContent, ContextBreakdown, ContextCategory, ToolCallOrigin, ToolCallOutput,
     ToolCallRejectReason, ToolCallTextOutput, UsageLimit,
 };
-use custom_methods::methods::{ChatContentReceived, ChatDeleted, ChatOpened, ChatStatusChanged};
+use custom_methods::methods::{ChatCleared, ChatContentReceived, ChatDeleted, ChatOpened, ChatStatusChanged};
 use custom_methods::{ContentId, ReasonId, ToolCallId};
 use lsp_types::notification::Notification;
 
@@ -70,27 +70,35 @@ pub(super) fn status(status: ChatStatus) -> WireStatus {
     }
 }
 
-fn frame(chat: &ChatId, event: ChatEvent) -> Frame {
-    let chat_id = wire_chat_id(chat);
-    let key: Option<Arc<str>> = Some(Arc::from(chat.as_str()));
-    let (role, content) = match event {
-        ChatEvent::Opened { title } => {
-            return notification(ChatOpened::METHOD, &ChatOpenedParams { chat_id, title }, key);
-        }
-        ChatEvent::Deleted => return notification(ChatDeleted::METHOD, &ChatDeletedParams { chat_id }, key),
-        ChatEvent::Status(now) => {
-            let params = ChatStatusChangedParams { chat_id, status: status(now) };
-            return notification(ChatStatusChanged::METHOD, &params, key);
-        }
-        other => content(other),
-    };
-    let params = ChatContentReceivedParams {
-        chat_id,
+/// The same content, as part of an answer instead of a notification.
+pub(super) fn received(chat: &ChatId, event: ChatEvent) -> ChatContentReceivedParams {
+    let (role, content) = content(event);
+    ChatContentReceivedParams {
+        chat_id: wire_chat_id(chat),
         role: Some(role),
         content,
         parent_chat_id: None,
         is_complete: None,
         metadata: None,
+    }
+}
+
+fn frame(chat: &ChatId, event: ChatEvent) -> Frame {
+    let chat_id = wire_chat_id(chat);
+    let key: Option<Arc<str>> = Some(Arc::from(chat.as_str()));
+    let params = match event {
+        ChatEvent::Opened { title } => {
+            return notification(ChatOpened::METHOD, &ChatOpenedParams { chat_id, title }, key);
+        }
+        ChatEvent::Deleted => return notification(ChatDeleted::METHOD, &ChatDeletedParams { chat_id }, key),
+        ChatEvent::Cleared => {
+            return notification(ChatCleared::METHOD, &ChatClearedParams { chat_id, messages: true }, key);
+        }
+        ChatEvent::Status(now) => {
+            let params = ChatStatusChangedParams { chat_id, status: status(now) };
+            return notification(ChatStatusChanged::METHOD, &params, key);
+        }
+        other => received(chat, other),
     };
     notification(ChatContentReceived::METHOD, &params, key)
 }
@@ -118,10 +126,15 @@ fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
         ChatEvent::ToolCall(call) => (Assistant, tool_call(call)),
         ChatEvent::Usage(report) => (System, usage(&report).into()),
         ChatEvent::Title(title) => (System, ChatMetadataContent { title }.into()),
-        // Those have notifications of their own; see `frame`.
-        ChatEvent::Opened { .. } | ChatEvent::Deleted | ChatEvent::Status(_) | ChatEvent::ToolOutput { .. } => {
-            (System, plain(String::new(), None))
+        ChatEvent::Flag { text, content_id } => {
+            (System, ChatFlagContent { text, content_id: ContentId::from(content_id.as_str()) }.into())
         }
+        // Those have notifications of their own; see `frame`.
+        ChatEvent::Opened { .. }
+        | ChatEvent::Deleted
+        | ChatEvent::Cleared
+        | ChatEvent::Status(_)
+        | ChatEvent::ToolOutput { .. } => (System, plain(String::new(), None)),
     }
 }
 
@@ -188,7 +201,7 @@ fn usage(report: &UsageReport) -> ChatUsageContent {
         limit: report
             .context_limit
             .map(|context| UsageLimit { context, output: report.output_limit.unwrap_or(context) }),
-        auto_compact_percentage: None,
+        auto_compact_percentage: report.auto_compact_percentage,
         context_breakdown: (!report.shares.is_empty()).then(|| breakdown(report)),
     }
 }
@@ -333,6 +346,7 @@ mod tests {
             total_cost: Some(1.5),
             context_limit: Some(1000),
             output_limit: None,
+            auto_compact_percentage: None,
             shares: vec![engine::Share { kind: engine::ShareKind::User, tokens: 18 }],
         };
         let [message] = &wire(ChatEvent::Usage(report))[..] else { panic!("one message") };

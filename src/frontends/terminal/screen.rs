@@ -175,6 +175,8 @@ impl<O: Write, E: Write> Screen<O, E> {
             | ChatEvent::ReasonStarted { .. }
             | ChatEvent::Title(_)
             | ChatEvent::ToolOutput { .. }
+            | ChatEvent::Flag { .. }
+            | ChatEvent::Cleared
             | ChatEvent::Deleted => Ok(()),
         }
     }

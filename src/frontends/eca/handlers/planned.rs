@@ -32,14 +32,6 @@ macro_rules! planned {
 
 planned! {
     requests {
-        ChatClear,
-        ChatRollback,
-        ChatAddFlag,
-        ChatRemoveFlag,
-        ChatFork,
-        ChatUpdate,
-        ChatOpen,
-        ChatHistory,
         CompletionInline,
         RewritePrompt,
         McpUpdateServer,
