@@ -3,5 +3,6 @@
 pub mod ids;
 pub mod text;
 pub mod time;
+pub mod transit;
 
 pub use ids::{ChatId, ContentId, ModelId, ToolCallId};

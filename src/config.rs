@@ -10,7 +10,6 @@ pub mod keys;
 pub mod load;
 pub mod schema;
 pub mod show;
-pub mod transit;
 pub mod trust;
 pub mod watch;
 

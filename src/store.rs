@@ -9,14 +9,31 @@
 //! writes queued before it.
 //!
 //! When the database cannot be opened every operation says why, and opening is tried again later;
-//! callers are expected to go on without history. What lies in the database is described by
-//! structs of its own ([`record`]), so that neither a new engine nor an old file binds the other.
+//! callers are expected to go on without history. A file that this version cannot use at all is
+//! left as it is, and a new one is begun beside it ([`place`]). What lies in the database is
+//! described by structs of its own ([`record`]), so that neither a new engine nor an old file
+//! binds the other.
+//!
+//! Each area has a module with its operations and their statements: [`history`] reads and cuts
+//! chats, [`search`] finds words in them, [`journal`] remembers what tools did to files, [`lease`]
+//! tells which server works on a chat, [`transfer`] and [`public_chats`] bring chats in and out,
+//! [`upkeep`] is what happens when nobody waits.
 
 mod error;
+mod extra;
+mod history;
+mod journal;
+mod lease;
+mod place;
+pub mod public_chats;
 mod queries;
 mod record;
 mod schema;
+mod search;
 mod thread;
+mod transfer;
+mod types;
+mod upkeep;
 
 #[cfg(test)]
 mod tests;
@@ -30,12 +47,23 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::base::time::now_ms;
-use crate::base::{ChatId, ContentId, ModelId};
-use crate::llm::{Message, Usage};
+use crate::base::{ChatId, ModelId};
+use crate::llm::Usage;
 
 pub use error::StoreError;
+pub use extra::{CallRecord, Compaction, MessageExtra, ServerToolRecord};
+pub use history::{Fork, LAST_COMPACTION, Page, PageQuery};
+pub use journal::{Change, MOST_CONTENT_BYTES, NewChange};
+pub use lease::{Claim, Holder};
+pub use public_chats::{ImportProblem, ImportReport, PublicChats};
+pub use search::{SearchHit, SearchQuery};
+pub use types::{
+    ChatMeta, ChatSettings, ChatSummary, ListQuery, ListSort, MessageKind, NewMessage, StoredChat, StoredEntry,
+    StoredFlag, TitleSource,
+};
 
-use record::StoredMessage;
+use lease::OwnLock;
+use queries::NewRow;
 use thread::{Access, Instruction, Location, Task};
 
 /// How many operations may wait for the thread; more wait in their callers.
@@ -44,159 +72,11 @@ const QUEUE_LENGTH: usize = 256;
 /// A failed opening is not repeated before this much time has passed.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of a chat when it is created or taken up again. `None` leaves what is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ChatMeta {
-    pub id: ChatId,
-    pub model: Option<ModelId>,
-    pub agent: Option<String>,
-    /// Opaque to the store; chats with the same key are listed together.
-    pub workspace_key: Option<String>,
-}
+/// A single message may be so long, pictures included; a row of SQLite ends at a billion bytes.
+const MOST_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 
-impl ChatMeta {
-    /// A chat of which only the id is known.
-    pub fn new(id: ChatId) -> Self {
-        Self { id, model: None, agent: None, workspace_key: None }
-    }
-}
-
-/// One message to be appended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewMessage {
-    pub kind: MessageKind,
-    pub content_id: Option<ContentId>,
-    pub message: Message,
-    /// What the engine wants back beside the message and no model sees.
-    pub extra: Option<Value>,
-}
-
-impl NewMessage {
-    /// A message without content id or extra data.
-    pub fn new(kind: MessageKind, message: Message) -> Self {
-        Self { kind, content_id: None, message, extra: None }
-    }
-}
-
-/// What a row of a chat is to the engine; the store gives it no meaning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MessageKind {
-    User,
-    Assistant,
-    ToolResult,
-    SystemNote,
-    Marker,
-    /// Written by a version that knows more kinds than this one.
-    Other(String),
-}
-
-impl MessageKind {
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::ToolResult => "tool_result",
-            Self::SystemNote => "system_note",
-            Self::Marker => "marker",
-            Self::Other(name) => name,
-        }
-    }
-}
-
-impl From<&str> for MessageKind {
-    fn from(name: &str) -> Self {
-        match name {
-            "user" => Self::User,
-            "assistant" => Self::Assistant,
-            "tool_result" => Self::ToolResult,
-            "system_note" => Self::SystemNote,
-            "marker" => Self::Marker,
-            other => Self::Other(other.to_owned()),
-        }
-    }
-}
-
-/// Who chose a chat's title. A title made automatically never replaces the user's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TitleSource {
-    Auto,
-    User,
-}
-
-impl TitleSource {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::User => "user",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "auto" => Some(Self::Auto),
-            "user" => Some(Self::User),
-            _ => None,
-        }
-    }
-}
-
-/// A chat as it was left, with its messages in order. Rows that cannot be read are left out, so
-/// a tool call may lack its result: the engine repairs what it sends to a model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredChat {
-    pub id: ChatId,
-    pub title: Option<String>,
-    pub title_source: Option<TitleSource>,
-    pub model: Option<ModelId>,
-    pub agent: Option<String>,
-    pub workspace_key: Option<String>,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub total_usage: Usage,
-    /// Usage of the latest request, which tells how full the context window is.
-    pub last_usage: Usage,
-    /// `None` while no price was known for any request.
-    pub cost_usd: Option<f64>,
-    pub messages: Vec<StoredEntry>,
-}
-
-/// One stored message. `seq` grows along the chat and is never used twice in it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEntry {
-    pub seq: i64,
-    pub kind: MessageKind,
-    pub content_id: Option<ContentId>,
-    pub message: Message,
-    pub extra: Option<Value>,
-    pub created_at: i64,
-}
-
-/// Which chats to list, newest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ListQuery {
-    /// `None` lists the chats of every workspace.
-    pub workspace_key: Option<String>,
-    pub limit: Option<usize>,
-    pub sort: ListSort,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ListSort {
-    #[default]
-    UpdatedAt,
-    CreatedAt,
-}
-
-/// A chat in a list. `message_count` counts rows of every kind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ChatSummary {
-    pub id: ChatId,
-    pub title: Option<String>,
-    pub model: Option<ModelId>,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub message_count: u64,
-}
+/// What is kept under one key of a chat is small.
+const MOST_STATE_BYTES: usize = 4 * 1024 * 1024;
 
 /// A handle to the database; clones share it. When the last one is dropped, what is queued is
 /// still written.
@@ -209,7 +89,13 @@ struct Shared {
     location: Location,
     reopen_interval: Duration,
     state: Mutex<State>,
+    notices: Arc<Notices>,
+    /// By which other servers see that this one lives.
+    own_lock: Arc<Mutex<OwnLock>>,
 }
+
+/// What the user should be told of the history, in sentences; the thread writes them.
+type Notices = Mutex<Vec<String>>;
 
 enum State {
     Idle,
@@ -238,14 +124,8 @@ impl Store {
     /// numbers come back once they are durable.
     pub async fn append(&self, chat: &ChatId, items: Vec<NewMessage>) -> Result<Vec<i64>, StoreError> {
         let (chat, now) = (chat.clone(), now_ms());
-        let mut rows = Vec::with_capacity(items.len());
-        for item in items {
-            // Serialising here keeps the one thread for what only it can do.
-            let body = StoredMessage::new(item.message, item.extra)
-                .to_json()
-                .map_err(|error| StoreError::Internal(format!("a message could not be serialised: {error}")))?;
-            rows.push(queries::NewRow { kind: item.kind, content_id: item.content_id, body });
-        }
+        // Serialising here keeps the one thread for what only it can do.
+        let rows = items.into_iter().map(NewRow::from_message).collect::<Result<Vec<_>, _>>()?;
         self.write(move |connection| queries::append(connection, &chat, &rows, now)).await
     }
 
@@ -263,8 +143,29 @@ impl Store {
         model: Option<ModelId>,
         agent: Option<String>,
     ) -> Result<bool, StoreError> {
+        self.set_settings(chat, ChatSettings { model, agent, ..ChatSettings::default() }).await
+    }
+
+    /// Remembers what the user chose. Whether the chat exists.
+    pub async fn set_settings(&self, chat: &ChatId, settings: ChatSettings) -> Result<bool, StoreError> {
         let chat = chat.clone();
-        self.write(move |connection| queries::set_selection(connection, &chat, model.as_ref(), agent.as_deref())).await
+        self.write(move |connection| queries::set_settings(connection, &chat, &settings)).await
+    }
+
+    /// Keeps a small value with the chat under a name; `None` removes it. Whether the chat exists.
+    pub async fn set_state(&self, chat: &ChatId, key: &str, value: Option<&Value>) -> Result<bool, StoreError> {
+        let text = value.map(Value::to_string);
+        let bytes = text.as_ref().map_or(0, String::len);
+        StoreError::demand_size(&format!("the state {key:?} of a chat"), bytes, MOST_STATE_BYTES)?;
+        let (chat, key) = (chat.clone(), key.to_owned());
+        self.write(move |connection| queries::set_state(connection, &chat, &key, text.as_deref())).await
+    }
+
+    /// What was kept under this name; text that is no JSON any more is as good as none.
+    pub async fn state(&self, chat: &ChatId, key: &str) -> Result<Option<Value>, StoreError> {
+        let (chat, key) = (chat.clone(), key.to_owned());
+        let text = self.read(move |connection| queries::state(connection, &chat, &key)).await?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// Adds one request's usage to the totals and remembers it as the latest. Whether the chat
@@ -285,17 +186,25 @@ impl Store {
         self.read(move |connection| queries::list(connection, &query)).await
     }
 
-    /// Removes the chat and everything that belongs to it. Whether there was one.
+    /// Removes the chat and everything that belongs to it, the chats that worked for it included.
+    /// Whether there was one. One that was imported is not imported again.
     pub async fn delete(&self, chat: &ChatId) -> Result<bool, StoreError> {
-        let chat = chat.clone();
-        self.write(move |connection| queries::delete(connection, &chat)).await
+        let (chat, now) = (chat.clone(), now_ms());
+        self.write(move |connection| queries::delete(connection, &chat, now)).await
+    }
+
+    /// What the user should be told of the history itself, such as that a damaged file was left
+    /// alone. Each sentence is given out once.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.shared.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes what is queued, folds the log into the database and ends the thread. Operations
     /// from now on answer [`StoreError::Closed`]. The caller bounds the wait; when it stops
     /// waiting, the thread still finishes.
     pub async fn close(&self) {
-        let previous = std::mem::replace(&mut *self.state(), State::Closed);
+        self.release_all().await;
+        let previous = std::mem::replace(&mut *self.lifecycle(), State::Closed);
         if let State::Running(sender) = previous {
             let (done, finished) = oneshot::channel();
             if sender.send(Instruction::Close(done)).await.is_ok() {
@@ -306,7 +215,15 @@ impl Store {
     }
 
     fn with(location: Location, reopen_interval: Duration) -> Self {
-        Self { shared: Arc::new(Shared { location, reopen_interval, state: Mutex::new(State::Idle) }) }
+        Self {
+            shared: Arc::new(Shared {
+                location,
+                reopen_interval,
+                state: Mutex::new(State::Idle),
+                notices: Arc::default(),
+                own_lock: Arc::default(),
+            }),
+        }
     }
 
     /// `work` runs inside a transaction that other writes may share, and may run a second time
@@ -317,6 +234,24 @@ impl Store {
         F: FnMut(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         self.run(Access::Write, work).await
+    }
+
+    /// A write that may refuse; what refuses must not have written anything yet.
+    async fn write_checked<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&rusqlite::Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    {
+        self.write(work).await?
+    }
+
+    /// A read that may refuse.
+    async fn read_checked<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnMut(&rusqlite::Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    {
+        self.read(work).await?
     }
 
     /// `work` sees one consistent state of the database.
@@ -346,26 +281,27 @@ impl Store {
 
     /// The queue of the running thread, which is started when there is none.
     fn sender(&self) -> Result<mpsc::Sender<Instruction>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.lifecycle();
         match &*state {
             State::Closed => return Err(StoreError::Closed),
             State::Running(sender) if !sender.is_closed() => return Ok(sender.clone()),
             State::Running(_) | State::Idle => {}
         }
-        let sender = thread::start(self.shared.location.clone(), self.shared.reopen_interval, QUEUE_LENGTH)?;
+        let (location, notices) = (self.shared.location.clone(), Arc::clone(&self.shared.notices));
+        let sender = thread::start(location, self.shared.reopen_interval, QUEUE_LENGTH, notices)?;
         *state = State::Running(sender.clone());
         Ok(sender)
     }
 
     /// Why the thread did not answer.
     fn gone(&self) -> StoreError {
-        match *self.state() {
+        match *self.lifecycle() {
             State::Closed => StoreError::Closed,
             State::Idle | State::Running(_) => StoreError::Internal("the thread that keeps it ended early".into()),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lifecycle(&self) -> MutexGuard<'_, State> {
         // The state is replaced in one assignment, so a poisoned lock guards nothing broken.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

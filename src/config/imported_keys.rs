@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::Secret;
 use super::files::read_bytes;
-use super::transit::{self, Value};
+use crate::base::transit::{self, Value};
 
 const FILE: &str = "db.transit.json";
 const MAX_BYTES: u64 = 4 * 1024 * 1024;

@@ -2,6 +2,8 @@
 
 use rusqlite::ErrorCode;
 
+use crate::base::ChatId;
+
 /// Why an operation of the store failed. Cloneable, because one failed opening answers every
 /// operation that waits for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,9 +12,7 @@ pub enum StoreError {
     Closed,
     #[error("The chat history at {place} cannot be opened ({reason}). Check that the folder exists and is writable.")]
     Unavailable { place: String, reason: String },
-    #[error(
-        "The chat history at {place} is damaged ({reason}). Move the file away, together with its -wal and -shm files, to begin a new history."
-    )]
+    #[error("The chat history at {place} is damaged ({reason}). The file is left as it is.")]
     Damaged { place: String, reason: String },
     #[error(
         "The chat history at {place} was written by a newer version (format {found}, this version knows {known}). Update this server, or use another history file."
@@ -30,6 +30,18 @@ pub enum StoreError {
     Full { place: String },
     #[error("The chat history at {place} cannot be used: {reason}")]
     Failed { place: String, reason: String },
+    #[error("There is no chat {chat:?} in the history.")]
+    UnknownChat { chat: String },
+    #[error("There is a chat {chat:?} already.")]
+    ChatExists { chat: String },
+    #[error("This message is not in the chat any more.")]
+    UnknownContent,
+    #[error("This place in the chat is gone. Load the chat again.")]
+    CursorExpired,
+    #[error("{what} is too large to be kept: {bytes} bytes, at most {limit}.")]
+    TooLarge { what: String, bytes: usize, limit: usize },
+    #[error("This is no chat that can be imported: {reason}")]
+    BadExport { reason: String },
     #[error("The chat history failed because of a bug: {0}")]
     Internal(String),
 }
@@ -39,6 +51,10 @@ impl StoreError {
     pub(super) fn from_sqlite(place: &str, error: &rusqlite::Error) -> Self {
         let place = place.to_owned();
         let reason = error.to_string();
+        // The index of words is made from the messages, so its damage is none of theirs.
+        if is_index_damage(error) {
+            return Self::Failed { place, reason };
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
                 Self::Busy { place }
@@ -52,8 +68,27 @@ impl StoreError {
         }
     }
 
+    /// Refuses what is larger than `limit`.
+    pub(super) fn demand_size(what: &str, bytes: usize, limit: usize) -> Result<(), Self> {
+        if bytes <= limit { Ok(()) } else { Err(Self::TooLarge { what: what.to_owned(), bytes, limit }) }
+    }
+
+    pub(super) fn unknown_chat(chat: &ChatId) -> Self {
+        Self::UnknownChat { chat: chat.as_str().to_owned() }
+    }
+
+    /// Whether this version can do nothing with the file, now or later.
+    pub(super) fn condemns_file(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::NewerVersion { .. } | Self::NotOurs { .. })
+    }
+
     /// Whether the connection is not to be trusted after this error.
     pub(super) fn spoils_connection(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Unavailable { .. } | Self::Failed { .. })
     }
+}
+
+/// Whether SQLite found a virtual table damaged, and we have only one: the index of words.
+pub(super) fn is_index_damage(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CORRUPT_VTAB)
 }

@@ -99,6 +99,24 @@ impl StoredMessage {
         Self { version: CURRENT_VERSION, role, parts: message.parts.into_iter().map(stored_part).collect(), extra }
     }
 
+    /// What was said and what tools printed, in order. Not what the model thought.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            StoredPart::Text { text } | StoredPart::ToolResult { text, .. } => Some(text.as_str()),
+            StoredPart::Image { .. }
+            | StoredPart::Reasoning { .. }
+            | StoredPart::ToolCall { .. }
+            | StoredPart::Opaque { .. }
+            | StoredPart::Unknown => None,
+        })
+    }
+
+    /// What this version can write again.
+    pub(super) fn without_unknown_parts(mut self) -> Self {
+        self.parts.retain(|part| !matches!(part, StoredPart::Unknown));
+        self
+    }
+
     pub(super) fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }

@@ -11,7 +11,6 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::error::StoreError;
-use super::thread::Location;
 
 /// How long a statement waits for a lock another server holds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,9 +18,16 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Marks our files for `file(1)` and for the check below ("ECA1").
 const APPLICATION_ID: i64 = 0x4543_4131;
 
+/// What a database in memory is called in an error.
+pub(super) const MEMORY: &str = "(memory)";
+
+/// The log is cut back to this length after something large was written.
+const LOG_BYTES: i64 = 16 * 1024 * 1024;
+
 /// `messages.id` exists so that a full-text index can point at rows: SQLite may renumber hidden
 /// row ids. `chats.next_seq` exists so that a sequence number is not used again after a rollback.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE chats (
         id TEXT PRIMARY KEY NOT NULL,
         title TEXT,
@@ -53,13 +59,91 @@ const MIGRATIONS: &[&str] = &["
         created_at INTEGER NOT NULL,
         UNIQUE (chat_id, seq)
     ) STRICT;
-"];
+",
+    HISTORY,
+    SEARCH,
+];
 
-/// A connection ready for use. Waits for other servers that are opening the same file.
-pub(super) fn open(location: &Location) -> Result<Connection, StoreError> {
+/// Counts are columns, so that a list counts nothing. `flags.after_seq` and `changes.place` are
+/// sequence numbers of messages. `upkeep` holds what is done bit by bit; the words of the
+/// messages that are there already are such work, because a start must not wait for it.
+const HISTORY: &str = "
+    ALTER TABLE chats ADD COLUMN message_count INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE chats ADD COLUMN variant TEXT;
+    ALTER TABLE chats ADD COLUMN trust INTEGER;
+    ALTER TABLE chats ADD COLUMN parent_chat TEXT;
+    ALTER TABLE chats ADD COLUMN imported_at INTEGER;
+    UPDATE chats SET message_count = (SELECT count(*) FROM messages WHERE chat_id = chats.id);
+    DROP INDEX chats_by_workspace;
+    CREATE INDEX chats_by_workspace ON chats (workspace_key, updated_at) WHERE parent_chat IS NULL;
+    CREATE INDEX chats_by_update ON chats (updated_at) WHERE parent_chat IS NULL;
+    CREATE INDEX chats_by_creation ON chats (created_at) WHERE parent_chat IS NULL;
+    CREATE INDEX chats_by_parent ON chats (parent_chat) WHERE parent_chat IS NOT NULL;
+    CREATE INDEX messages_by_content ON messages (chat_id, content_id) WHERE content_id IS NOT NULL;
+    CREATE INDEX messages_by_marker ON messages (chat_id, seq) WHERE kind = 'marker';
+    CREATE TABLE flags (
+        id INTEGER PRIMARY KEY,
+        chat_id TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+        after_seq INTEGER NOT NULL,
+        content_id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        UNIQUE (chat_id, content_id)
+    ) STRICT;
+    CREATE TABLE chat_state (
+        chat_id TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (chat_id, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY,
+        chat_id TEXT NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        call_id TEXT NOT NULL,
+        call_order INTEGER NOT NULL,
+        path BLOB NOT NULL,
+        existed INTEGER NOT NULL,
+        kept INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        after_hash BLOB,
+        created_at INTEGER NOT NULL,
+        before BLOB
+    ) STRICT;
+    CREATE INDEX changes_by_place ON changes (chat_id, place);
+    CREATE TABLE leases (
+        chat_id TEXT PRIMARY KEY NOT NULL,
+        server TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        host TEXT NOT NULL,
+        has_lock INTEGER NOT NULL,
+        claimed_at INTEGER NOT NULL,
+        renewed_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE tombstones (
+        chat_id TEXT PRIMARY KEY NOT NULL,
+        deleted_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE upkeep (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO upkeep VALUES
+        ('indexed', 0),
+        ('index_until', (SELECT coalesce(max(id), 0) FROM messages));
+";
+
+/// The words of the messages, by `messages.id`. The table keeps no text of its own: the text is
+/// in the messages already.
+pub(super) const SEARCH: &str = "
+    CREATE VIRTUAL TABLE search USING fts5 (
+        text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+";
+
+/// A connection ready for use, to a file or to a database in memory. Waits for other servers that
+/// are opening the same file.
+pub(super) fn open(path: Option<&Path>) -> Result<Connection, StoreError> {
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
-        match open_once(location) {
+        match open_once(path) {
             // Switching to the write-ahead log fails at once, without the busy timeout, when
             // another server does the same.
             Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
@@ -70,13 +154,13 @@ pub(super) fn open(location: &Location) -> Result<Connection, StoreError> {
     }
 }
 
-fn open_once(location: &Location) -> Result<Connection, StoreError> {
-    let place = location.to_string();
+fn open_once(path: Option<&Path>) -> Result<Connection, StoreError> {
+    let place = path.map_or_else(|| MEMORY.to_owned(), |path| path.display().to_string());
     let place = place.as_str();
     let sqlite = |error: rusqlite::Error| StoreError::from_sqlite(place, &error);
-    let connection = match location {
-        Location::Memory => Connection::open_in_memory().map_err(sqlite)?,
-        Location::File(path) => {
+    let connection = match path {
+        None => Connection::open_in_memory().map_err(sqlite)?,
+        Some(path) => {
             create_file(path).map_err(|error| unavailable(place, &error))?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             Connection::open_with_flags(path, flags).map_err(sqlite)?
@@ -87,11 +171,14 @@ fn open_once(location: &Location) -> Result<Connection, StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sqlite)?;
     check_owner(&connection, place)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sqlite)?;
+    // Counts for a new file only: room that is freed later can be given back bit by bit.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
     // A file system without shared memory keeps the rollback journal, which is slower but as safe.
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;
     tracing::debug!(place, mode, "chat history opened");
     connection.pragma_update(None, "synchronous", "NORMAL").map_err(sqlite)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES).map_err(sqlite)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(sqlite)?;
     migrate(&connection, place)?;
     Ok(connection)
@@ -139,6 +226,16 @@ fn refuse_newer(version: i64, place: &str) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses to go on with a file that was brought to another version after it was opened.
+pub(super) fn demand_known_version(connection: &Connection, place: &str) -> Result<(), StoreError> {
+    let found = connection
+        .prepare_cached("PRAGMA user_version")
+        .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+        .map_err(|error| StoreError::from_sqlite(place, &error))?;
+    let known = known_version();
+    if found == known { Ok(()) } else { Err(StoreError::NewerVersion { place: place.to_owned(), found, known }) }
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

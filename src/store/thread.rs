@@ -7,13 +7,17 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
-use super::schema;
+use super::place::{self, Opened};
+use super::upkeep::Upkeep;
+use super::{Notices, schema};
 
 /// How long closing waits for other servers before it leaves the log as it is.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -28,7 +32,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
-            Self::Memory => f.write_str("(memory)"),
+            Self::Memory => f.write_str(schema::MEMORY),
         }
     }
 }
@@ -101,10 +105,20 @@ pub(super) fn start(
     location: Location,
     reopen_interval: Duration,
     queue_length: usize,
+    notices: Arc<Notices>,
 ) -> Result<mpsc::Sender<Instruction>, StoreError> {
     let (sender, queue) = mpsc::channel(queue_length);
     let place = location.to_string();
-    let keeper = Keeper { place: place.clone(), location, reopen_interval, connection: None, failure: None };
+    let keeper = Keeper {
+        place: place.clone(),
+        location,
+        reopen_interval,
+        notices,
+        connection: None,
+        path: None,
+        upkeep: Upkeep::default(),
+        failure: None,
+    };
     std::thread::Builder::new()
         .name("eca-store".into())
         .spawn(move || keeper.serve(queue, queue_length))
@@ -114,9 +128,13 @@ pub(super) fn start(
 
 struct Keeper {
     location: Location,
+    /// The file that is open, in the words of an error.
     place: String,
     reopen_interval: Duration,
+    notices: Arc<Notices>,
     connection: Option<Connection>,
+    path: Option<PathBuf>,
+    upkeep: Upkeep,
     /// When opening failed last, and why.
     failure: Option<(Instant, StoreError)>,
 }
@@ -125,6 +143,10 @@ struct Keeper {
 enum Lost {
     /// It could not begin; nothing ran.
     NotBegun(StoreError),
+    /// A newer server has changed the schema since the file was opened; nothing ran. What this
+    /// version would write lacks what the newer one relies on. Opened anew, the file is refused
+    /// and another one found.
+    Outdated(StoreError),
     /// It was rolled back as a whole.
     RolledBack(StoreError),
 }
@@ -132,7 +154,7 @@ enum Lost {
 impl Keeper {
     fn serve(mut self, mut queue: mpsc::Receiver<Instruction>, drain_limit: usize) {
         let mut waiting = Vec::with_capacity(drain_limit);
-        while queue.blocking_recv_many(&mut waiting, drain_limit) > 0 {
+        while self.fetch(&mut queue, &mut waiting, drain_limit) {
             let mut writes = Vec::new();
             for instruction in waiting.drain(..) {
                 match instruction {
@@ -155,6 +177,35 @@ impl Keeper {
         self.end();
     }
 
+    /// Takes what waits, and does other work as long as nothing does. `false` when nothing will
+    /// come any more.
+    fn fetch(
+        &mut self,
+        queue: &mut mpsc::Receiver<Instruction>,
+        waiting: &mut Vec<Instruction>,
+        drain_limit: usize,
+    ) -> bool {
+        while self.upkeep.is_due() {
+            match queue.try_recv() {
+                Ok(instruction) => {
+                    waiting.push(instruction);
+                    while waiting.len() < drain_limit
+                        && let Ok(instruction) = queue.try_recv()
+                    {
+                        waiting.push(instruction);
+                    }
+                    return true;
+                }
+                Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => match &self.connection {
+                    Some(connection) => self.upkeep.step(connection),
+                    None => break,
+                },
+            }
+        }
+        queue.blocking_recv_many(waiting, drain_limit) > 0
+    }
+
     /// Opens the database when it is not open, but not again right after a failure.
     fn connection(&mut self) -> Result<&Connection, StoreError> {
         if self.connection.is_none() {
@@ -163,8 +214,8 @@ impl Keeper {
             {
                 return Err(error.clone());
             }
-            match schema::open(&self.location) {
-                Ok(connection) => self.connection = Some(connection),
+            match place::open(&self.location) {
+                Ok(opened) => self.take_up(opened),
                 Err(error) => {
                     tracing::warn!(%error, "chat history is not available");
                     self.failure = Some((Instant::now(), error.clone()));
@@ -174,6 +225,22 @@ impl Keeper {
             self.failure = None;
         }
         self.connection.as_ref().ok_or_else(|| StoreError::Internal("the database is not open".into()))
+    }
+
+    fn take_up(&mut self, opened: Opened) {
+        let Opened { connection, path, notice } = opened;
+        if let Some(notice) = notice
+            && self.path != path
+        {
+            tracing::warn!(notice, "the chat history is kept in another file");
+            self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        }
+        if let Some(path) = &path {
+            self.place = path.display().to_string();
+        }
+        self.path = path;
+        self.connection = Some(connection);
+        self.upkeep = Upkeep::after_opening();
     }
 
     fn read(&mut self, mut job: Box<dyn Job>) {
@@ -197,14 +264,19 @@ impl Keeper {
         if jobs.is_empty() {
             return;
         }
-        match self.write_together(&mut jobs) {
+        let mut outcome = self.write_together(&mut jobs);
+        if let Err(Lost::Outdated(_)) = outcome {
+            self.connection = None;
+            outcome = self.write_together(&mut jobs);
+        }
+        match outcome {
             Ok(outcomes) => {
                 for (job, outcome) in jobs.into_iter().zip(outcomes) {
                     self.forget_spoiled_connection(&outcome);
                     job.answer(outcome);
                 }
             }
-            Err(Lost::NotBegun(error)) => self.answer_all(jobs, &error),
+            Err(Lost::NotBegun(error) | Lost::Outdated(error)) => self.answer_all(jobs, &error),
             Err(Lost::RolledBack(error)) if jobs.len() == 1 => self.answer_all(jobs, &error),
             Err(Lost::RolledBack(_)) => self.write_one_by_one(jobs),
         }
@@ -218,7 +290,7 @@ impl Keeper {
             let outcome = match self.write_together(std::slice::from_mut(&mut job)) {
                 Ok(outcomes) => outcomes.into_iter().next().unwrap_or(Ok(())),
                 Err(Lost::RolledBack(error)) => Err(error),
-                Err(Lost::NotBegun(error)) => {
+                Err(Lost::NotBegun(error) | Lost::Outdated(error)) => {
                     // The others would only repeat the wait for a lock.
                     job.answer(Err(error.clone()));
                     return self.answer_all(jobs.collect(), &error);
@@ -237,6 +309,7 @@ impl Keeper {
         // Taking the write lock first means that no statement inside can fail for want of it.
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
             .map_err(|error| Lost::NotBegun(sqlite(error)))?;
+        schema::demand_known_version(connection, &place).map_err(Lost::Outdated)?;
         let mut outcomes = Vec::with_capacity(jobs.len());
         for job in jobs {
             connection.execute_batch("SAVEPOINT job").map_err(rolled_back)?;
@@ -251,6 +324,7 @@ impl Keeper {
             outcomes.push(outcome);
         }
         transaction.commit().map_err(rolled_back)?;
+        self.upkeep.after_writing();
         Ok(outcomes)
     }
 
@@ -264,10 +338,14 @@ impl Keeper {
     /// The next operation opens the file anew after an error that the connection may not survive.
     /// A database in memory lives in its connection and is kept.
     fn forget_spoiled_connection(&mut self, outcome: &Result<(), StoreError>) {
-        if let Err(error) = outcome
+        if let (Err(error), Some(path), Some(_)) = (outcome, &self.path, &self.connection)
             && error.spoils_connection()
-            && matches!(self.location, Location::File(_))
         {
+            if matches!(error, StoreError::Damaged { .. })
+                && let Err(error) = place::mark_damaged(path, error)
+            {
+                tracing::warn!(%error, "the damage of the chat history could not be noted down");
+            }
             self.connection = None;
         }
     }

@@ -207,10 +207,10 @@ impl ChatActor {
         model: Option<&ModelId>,
     ) -> Result<(), StoreError> {
         let meta = ChatMeta {
-            id: self.id.clone(),
             model: model.cloned(),
             agent: prompt.agent.clone(),
             workspace_key: Some(prompt.workspace.key()),
+            ..ChatMeta::new(self.id.clone())
         };
         let item =
             NewMessage { content_id: Some(content_id.clone()), ..NewMessage::new(MessageKind::User, message.clone()) };
