@@ -60,6 +60,8 @@ pub struct Config {
     pub custom_tools: BTreeMap<String, CustomToolConfig>,
     /// How long the editor's language servers may take to answer.
     pub lsp_timeout: Duration,
+    /// How full the context window may get before a chat is compacted; 0 is never.
+    pub auto_compact_percentage: u32,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -239,6 +241,7 @@ impl Default for Config {
             disabled_tools: Vec::new(),
             custom_tools: BTreeMap::new(),
             lsp_timeout: Duration::from_secs(30),
+            auto_compact_percentage: 75,
         }
     }
 }

@@ -41,7 +41,8 @@ const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 /// A title is made at the first prompt and again when the subject is clearer.
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
-pub(super) use operations::{Done, OpenedChat, Operation, OperationError, PageInfo};
+pub(super) use operations::Operation;
+pub use operations::{Done, OpenedChat, OperationError, PageInfo};
 
 pub(super) enum Command {
     Prompt {
@@ -289,7 +290,7 @@ impl ChatActor {
             connection,
             title_first,
             compact_now,
-            auto_compact_percentage: agent_config.auto_compact_percentage.unwrap_or(settings.config.auto_compact_percentage),
+            auto_compact_percentage: settings.config.auto_compact_of(agent),
             occupancy: self.occupancy,
             compacted: false,
             prompts: Arc::new(Prompts::default()),

@@ -65,7 +65,7 @@ impl ChatActor {
                     held.released().await;
                     None
                 };
-                self.start_turn(&prompt, model, provider, notes, connection).await;
+                self.start_turn(&prompt, model, provider, notes, connection, None).await;
             }
             Err(problem) => {
                 let _ = reply.send(Accepted {

@@ -281,7 +281,7 @@ async fn read(path: PathBuf) -> Result<Option<Vec<u8>>, OperationError> {
 async fn restore(path: PathBuf, content: Option<Vec<u8>>) -> Result<(), OperationError> {
     let place = path.clone();
     let restored = tokio::task::spawn_blocking(move || match content {
-        Some(content) => crate::tools::atomic::write(&place, &content),
+        Some(content) => std::fs::write(&place, content),
         None => match std::fs::remove_file(&place) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),

@@ -26,7 +26,7 @@ pub(super) type Service = PanicGuard<Normalise<LspService<EcaServer>>>;
 #[derive(Debug)]
 pub(super) struct EcaServer {
     pub(super) session: Arc<Session>,
-    starter: Starter,
+    pub(super) starter: Starter,
 }
 
 /// How a request of the protocol is answered. A method of the table without an implementation

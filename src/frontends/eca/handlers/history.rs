@@ -56,7 +56,7 @@ impl EcaServer {
         let variant = opened.variant.clone().filter(|variant| variants.contains(variant));
         let tell = |chat: ChatConfig| async {
             let params = ConfigUpdatedParams { chat_id: Some(chat_id.clone()), chat: Some(chat) };
-            self.client.notify::<ConfigUpdated>(&params).await;
+            self.starter.client.notify::<ConfigUpdated>(&params).await;
         };
         if let Some(model) = known {
             tell(ChatConfig {
