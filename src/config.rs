@@ -13,6 +13,7 @@ pub mod show;
 pub mod trust;
 pub mod watch;
 
+mod agents;
 mod decode;
 mod document;
 mod files;
@@ -30,7 +31,7 @@ use serde_json::{Map, Value};
 
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
-    Ruling, Sandbox, ShellConfig, ToolCallConfig,
+    Ruling, Sandbox, ShellConfig, ToolCallConfig, UNREADABLE_PATTERN, whole_match,
 };
 
 /// The merged configuration.
@@ -41,7 +42,7 @@ pub struct Config {
     pub default_agent: String,
     pub welcome_message: Option<String>,
     pub chat: ChatConfig,
-    /// What the agents prefer, by their names.
+    /// What the configuration says about agents, by their names; [`Config::agent_of`] is what counts.
     pub agents: BTreeMap<String, AgentConfig>,
     /// Variants for all models whose name matches the pattern that is the key.
     pub variants_by_model: BTreeMap<String, VariantRule>,
@@ -94,12 +95,15 @@ pub struct AgentConfig {
     pub description: Option<String>,
     pub system_prompt: Option<String>,
     pub max_steps: Option<u32>,
-    pub disabled_tools: Vec<String>,
+    /// In addition to the general ones: see [`Config::disabled_tools_of`].
+    pub disabled_tools: Option<Vec<String>>,
     /// The agent's own `toolCall.approval`, laid over the general one: see [`Config::tool_call_of`].
     pub approval: ApprovalOverride,
     pub auto_compact_percentage: Option<u32>,
-    /// The agents that may start it; all when empty.
-    pub spawnable_by: Vec<String>,
+    /// The agent that says what this one does not.
+    pub inherit: Option<String>,
+    /// The agents that may start it; all when absent.
+    pub spawnable_by: Option<Vec<String>>,
 }
 
 /// One entry of `variantsByModel`.

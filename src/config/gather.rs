@@ -115,6 +115,9 @@ impl<'a> Gathering<'a> {
             self.home.as_deref(),
             &mut self.loaded.problems,
         );
+        let source = "configuration";
+        let problem = |message| ConfigProblem { source: source.to_owned(), line: None, message };
+        self.loaded.problems.extend(self.loaded.config.agent_problems().into_iter().map(problem));
         self.loaded.commands.sort();
         self.loaded.commands.dedup();
         self.loaded.files.sort();

@@ -43,6 +43,7 @@ impl<'a> Decoder<'a> {
     fn agent(&mut self, entry: &'a Map<String, Value>, agent: &mut AgentConfig) {
         self.optional_text(entry, "defaultModel", &mut agent.default_model, Blank::IsNone);
         self.optional_text(entry, "variant", &mut agent.variant, Blank::IsNone);
+        self.agent_behavior(entry, agent);
     }
 
     fn variant_rule(&mut self, entry: &'a Map<String, Value>, rule: &mut VariantRule) {
@@ -73,7 +74,7 @@ pub(super) fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, S
 }
 
 /// A list of texts, or a single one.
-fn texts(found: Option<&Value>) -> Result<Vec<String>, String> {
+pub(super) fn texts(found: Option<&Value>) -> Result<Vec<String>, String> {
     match found {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![text.clone()]),

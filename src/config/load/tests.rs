@@ -165,7 +165,7 @@ fn every_key_is_read() {
                 "cost": {"input": 1, "output": 2.5, "cacheRead": 0.1}}}}},
             "defaultAgent": "plan", "welcomeMessage": "hi", "chat": {"title": false, "maxSteps": 3},
             "localDiscovery": false, "streamIdleTimeoutSeconds": 0.5, "connectTimeoutSeconds": 3,
-            "$schema": "x", "mcpServers": {"unknown": 1}, "toolCall": []}"#,
+            "$schema": "x", "mcpServers": {"unknown": 1}, "toolCall": {}}"#,
         )
         .load();
     assert_eq!(loaded.problems, vec![]);
