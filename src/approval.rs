@@ -50,12 +50,3 @@ pub fn rule(r: &Request) -> Verdict {
 pub fn is_disabled(_: &ToolSpec, _: &[String]) -> bool {
     false
 }
-impl crate::config::Config {
-    pub fn tool_call_of(&self, _: &str) -> ToolCallConfig {
-        self.tool_call.clone()
-    }
-    pub fn auto_compact_of(&self, agent: &str) -> u32 { self.agent_of(agent).auto_compact_percentage.unwrap_or(self.auto_compact_percentage) }
-    pub fn agent_of(&self, n: &str) -> crate::config::AgentConfig {
-        self.agents.get(n).cloned().unwrap_or_default()
-    }
-}

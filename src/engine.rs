@@ -329,7 +329,7 @@ impl Engine {
         Catalog {
             models: registry.models(),
             default_model: registry.default_model(),
-            agents: vec!["code".to_owned(), "plan".to_owned()],
+            agents: self.shared.settings().config.primary_agents(),
         }
     }
 
@@ -381,7 +381,7 @@ impl Engine {
 
     /// What an agent prefers; nothing when the configuration does not say.
     pub fn agent(&self, name: &str) -> AgentConfig {
-        self.shared.settings().config.agents.get(name).cloned().unwrap_or_default()
+        self.shared.settings().config.agent_of(name)
     }
 
     /// The model an agent begins with, when the agent itself or the configuration names one.

@@ -265,10 +265,14 @@ impl ChatActor {
             }
             (None, _) => None,
         };
-        let agent = prompt.agent.as_deref().unwrap_or(accept::DEFAULT_AGENT);
+        let settings = self.shared.settings();
+        let wanted = prompt.agent.as_deref().unwrap_or(&settings.config.default_agent);
+        let (agent, note) = settings.config.agent_name(wanted);
+        notes.extend(note.map(|note| format!("{note}\n\n")));
+        let agent = agent.as_str();
+        let agent_config = settings.config.agent_of(agent);
         let variant_payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
         let (sender, events) = mpsc::channel(16);
-        let settings = self.shared.settings();
         let open = OpenState::default();
         let info = settings.registry.info(&model);
         let turn = Turn {
@@ -277,7 +281,7 @@ impl ChatActor {
             info: info.clone(),
             retry: settings.registry.retry(model.provider()),
             model,
-            max_steps: settings.config.chat.max_steps,
+            max_steps: agent_config.max_steps.unwrap_or(settings.config.chat.max_steps),
             variant_payload,
             system: request::system_prompt(agent, &prompt.workspace),
             history: self.history.clone(),
@@ -290,7 +294,9 @@ impl ChatActor {
             connection,
             title_first,
             compact_now,
-            auto_compact_percentage: settings.config.auto_compact_of(agent),
+            auto_compact_percentage: agent_config
+                .auto_compact_percentage
+                .unwrap_or(settings.config.auto_compact_percentage),
             occupancy: self.occupancy,
             compacted: false,
             prompts: Arc::new(Prompts::default()),

@@ -18,8 +18,6 @@ use crate::llm::{Message, Part, Provider, Role};
 use crate::providers::VariantChoice;
 use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError};
 
-/// Who answers when nobody is named.
-pub(super) const DEFAULT_AGENT: &str = "code";
 /// A client that wants to know whether the provider answers waits at most so long.
 const CONNECTION_WAIT: Duration = Duration::from_secs(10);
 
@@ -40,8 +38,9 @@ impl ChatActor {
             self.live.mail.set_trust(trust);
         }
         let _ = self.live.mail.take_steer();
+        let default_agent = self.shared.settings().config.default_agent.clone();
         let wanted = prompt.model.as_deref().unwrap_or_default();
-        let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(DEFAULT_AGENT));
+        let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(&default_agent));
         self.announce(&prompt).await;
         let mut notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
         let (hold, held) = Hold::new();
@@ -114,9 +113,9 @@ impl ChatActor {
         {
             return Ok(kept);
         }
-        let preferred = settings.config.agents.get(agent).and_then(|agent| agent.default_model.as_deref());
+        let preferred = settings.config.agent_of(agent).default_model;
         let chosen_by_us = matches!(wanted.trim(), "" | "auto");
-        if let Some(name) = preferred.filter(|_| chosen_by_us)
+        if let Some(name) = preferred.as_deref().filter(|_| chosen_by_us)
             && let Some(found) = registry.resolve(name, self.model.as_ref()).ok().and_then(with_provider)
         {
             return Ok(found);
@@ -152,8 +151,8 @@ impl ChatActor {
     ) -> Payload {
         let wanted = wanted.map(str::trim).filter(|name| !name.is_empty());
         let settings = self.shared.settings();
-        let preferred = settings.config.agents.get(agent).and_then(|agent| agent.variant.as_deref());
-        let choice = settings.registry.variant(model, wanted.or(preferred));
+        let preferred = settings.config.agent_of(agent).variant;
+        let choice = settings.registry.variant(model, wanted.or(preferred.as_deref()));
         if let (Some(name), VariantChoice::Unknown(_)) = (wanted, &choice) {
             let name = crate::base::text::one_line(name, 40);
             notes.push(format!("{model} has no variant \"{name}\"; it answers as it does without one.\n\n"));

@@ -19,7 +19,7 @@ impl ChatActor {
         let config = Arc::clone(&shared.settings().config);
         let settings = Arc::new(config.tool_call_of(agent));
         let rules = Rules::new(&settings);
-        let agent_config = config.agent_of(agent);
+        let disabled = config.disabled_tools_of(agent);
         let own: [Arc<dyn Tool>; 2] = [Arc::new(TaskTool::new(Arc::clone(&self.memory))), Arc::new(AskUser::new())];
         let can = shared.host.capabilities();
         let fits = |tool: &Arc<dyn Tool>| {
@@ -32,8 +32,7 @@ impl ChatActor {
                 _ => true,
             };
             possible
-                && !approval::is_disabled(spec, &config.disabled_tools)
-                && !approval::is_disabled(spec, &agent_config.disabled_tools)
+                && !approval::is_disabled(spec, &disabled)
                 && !rules.hides(spec)
         };
         let tools = shared.tools.iter().cloned().chain(own).filter(fits);

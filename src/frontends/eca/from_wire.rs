@@ -26,11 +26,11 @@ pub(super) fn prompt(params: ChatPromptParams, workspace: Arc<Workspace>, v0: bo
     })
 }
 
-/// The older words `agent` and `build` both mean the agent `code`; what is unknown is the default.
+/// The older words `agent` and `build` both mean the agent `code`.
 pub(super) fn agent(word: &str) -> &str {
     match word {
-        "plan" => "plan",
-        _ => "code",
+        "agent" | "build" => "code",
+        other => other,
     }
 }
 
