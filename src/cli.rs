@@ -77,6 +77,9 @@ pub struct ChatArgs {
     /// The agent, such as code or plan
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
+    /// Let tools run without questions; what the configuration forbids stays forbidden
+    #[arg(long)]
+    pub trust: bool,
     /// How much is logged on stderr: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", value_parser = log_level)]
     pub log_level: Option<LogLevel>,

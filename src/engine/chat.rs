@@ -4,8 +4,8 @@
 
 mod accept;
 mod equip;
-mod operations;
 mod login;
+mod operations;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -356,8 +356,10 @@ impl ChatActor {
                 let _ = done.send(());
             }
             TurnEvent::Compacted { message, automatic, done } => {
-                let extra = MessageExtra { compaction: Some(Compaction { auto: automatic }), ..MessageExtra::default() };
-                let marker = NewMessage { extra: extra.to_value(), ..NewMessage::new(MessageKind::Marker, message.clone()) };
+                let extra =
+                    MessageExtra { compaction: Some(Compaction { auto: automatic }), ..MessageExtra::default() };
+                let marker =
+                    NewMessage { extra: extra.to_value(), ..NewMessage::new(MessageKind::Marker, message.clone()) };
                 self.append(marker).await;
                 self.history = vec![message];
                 let _ = done.send(());

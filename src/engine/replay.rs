@@ -377,9 +377,15 @@ mod tests {
 
     #[test]
     fn a_chat_is_shown_again_in_its_order() {
-        let record = CallRecord { id: "2".into(), name: "grep".into(), rejected: Some("user-choice".into()), ..CallRecord::default() };
+        let record = CallRecord {
+            id: "2".into(),
+            name: "grep".into(),
+            rejected: Some("user-choice".into()),
+            ..CallRecord::default()
+        };
         let extra = MessageExtra { calls: vec![record], ..MessageExtra::default() }.to_value();
-        let result = |id: &str| Part::ToolResult { call_id: id.into(), text: "out".into(), images: vec![], error: false };
+        let result =
+            |id: &str| Part::ToolResult { call_id: id.into(), text: "out".into(), images: vec![], error: false };
         let entries = [
             entry(1, MessageKind::User, vec![Part::Text("<file/>".into()), Part::Text("hi".into())], None),
             entry(2, MessageKind::Assistant, vec![Part::Text("a".into()), call("1"), call("2"), call("3")], None),
@@ -390,9 +396,19 @@ mod tests {
         assert_eq!(
             stages(&events(&entries, &flags)),
             [
-                "user hi", "flag here", "text a", "3 grep Prepare", "3 grep Run", "3 grep Rejected",
-                "1 grep Prepare", "1 grep Run", "1 grep Running", "1 grep Called",
-                "2 grep Prepare", "2 grep Run", "2 grep Rejected",
+                "user hi",
+                "flag here",
+                "text a",
+                "3 grep Prepare",
+                "3 grep Run",
+                "3 grep Rejected",
+                "1 grep Prepare",
+                "1 grep Run",
+                "1 grep Running",
+                "1 grep Called",
+                "2 grep Prepare",
+                "2 grep Run",
+                "2 grep Rejected",
             ]
         );
     }

@@ -35,9 +35,9 @@ use crate::llm::{
 };
 use crate::providers::retry;
 
+pub(super) use compact::Cause;
 use failure::random01;
 use gather::Gathered;
-pub(super) use compact::Cause;
 use open::OpenReason;
 pub(super) use open::OpenState;
 
@@ -91,7 +91,11 @@ pub(super) enum TurnEvent {
         done: oneshot::Sender<()>,
     },
     /// From now on the model's history begins with this message.
-    Compacted { message: Message, automatic: bool, done: oneshot::Sender<()> },
+    Compacted {
+        message: Message,
+        automatic: bool,
+        done: oneshot::Sender<()>,
+    },
     Title(String),
 }
 
@@ -189,11 +193,11 @@ impl Turn {
                     continue;
                 }
                 Err(AskError::Llm(error)) if self.can_make_room(&error) => {
-                if self.make_room(Cause::Overflow).await? {
-                    continue;
+                    if self.make_room(Cause::Overflow).await? {
+                        continue;
+                    }
+                    return Ok(());
                 }
-                return Ok(());
-            }
                 Err(AskError::Llm(error)) => return self.fail(&error.user_text).await,
             };
             if !self.settle(answer, &mut repeats).await? {

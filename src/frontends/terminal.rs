@@ -4,6 +4,7 @@
 //! else on stderr, and an exit code (0 answered, 1 failed, 2 not asked properly, 130 stopped).
 //! Without one, in a terminal, it is a conversation.
 
+mod approval;
 mod conversation;
 mod editor;
 mod input;
@@ -119,10 +120,21 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     if let Some(unknown) = args.agent.as_ref().filter(|agent| !agents.contains(agent)) {
         return Err(complain(&format!("there is no agent named {unknown:?}; there are {}", agents.join(", ")), USAGE));
     }
+    let can_ask = !args.json && io::stdin().is_terminal() && io::stderr().is_terminal();
     let agent =
         args.agent.or_else(|| agents.contains(&loaded.config.default_agent).then_some(loaded.config.default_agent));
-    let mut conversation =
-        Conversation { engine, output, requests, workspace, agent, model: args.model, chat: None, stopped: None };
+    let mut conversation = Conversation {
+        engine,
+        output,
+        requests,
+        workspace,
+        agent,
+        model: args.model,
+        chat: None,
+        stopped: None,
+        trust: args.trust,
+        can_ask,
+    };
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
     Ok(conversation)

@@ -31,9 +31,7 @@ impl ChatActor {
                 "editor_references" => can.references && settings.editor_nav,
                 _ => true,
             };
-            possible
-                && !approval::is_disabled(spec, &disabled)
-                && !rules.hides(spec)
+            possible && !approval::is_disabled(spec, &disabled) && !rules.hides(spec)
         };
         let tools = shared.tools.iter().cloned().chain(own).filter(fits);
         TurnTools {

@@ -17,12 +17,27 @@ const MAX_TITLE_CHARS: usize = 40;
 pub(in crate::engine) enum Operation {
     /// Show it again, or a page of it.
     Open(PageQuery),
-    Update { title: Option<String>, trust: Option<bool> },
+    Update {
+        title: Option<String>,
+        trust: Option<bool>,
+    },
     Clear,
-    Rollback { to: ContentId, messages: bool, tools: bool, force: bool },
-    AddFlag { at: ContentId, text: String },
-    RemoveFlag { flag: ContentId },
-    Fork { at: ContentId },
+    Rollback {
+        to: ContentId,
+        messages: bool,
+        tools: bool,
+        force: bool,
+    },
+    AddFlag {
+        at: ContentId,
+        text: String,
+    },
+    RemoveFlag {
+        flag: ContentId,
+    },
+    Fork {
+        at: ContentId,
+    },
 }
 
 pub(in crate::engine) type Reply = oneshot::Sender<Result<Done, OperationError>>;
@@ -33,7 +48,10 @@ pub enum Done {
     /// There is no such chat.
     Unknown,
     Opened(Box<OpenedChat>),
-    Forked { chat: ChatId, title: String },
+    Forked {
+        chat: ChatId,
+        title: String,
+    },
     Changed,
 }
 
@@ -193,7 +211,8 @@ impl ChatActor {
             }
         }
         say(ChatEvent::Title(title.clone())).await;
-        self.emit(ChatEvent::SystemText(format!("\n\nThis chat goes on as \"{title}\" in a chat of its own.\n\n"))).await;
+        self.emit(ChatEvent::SystemText(format!("\n\nThis chat goes on as \"{title}\" in a chat of its own.\n\n")))
+            .await;
         Ok(Done::Forked { chat: id, title })
     }
 

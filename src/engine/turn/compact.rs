@@ -99,7 +99,9 @@ impl Turn {
                 next = futures_util::StreamExt::next(&mut stream) => next,
             };
             match next {
-                Some(Ok(Delta::Text(text))) if summary.len() + text.len() <= MAX_SUMMARY_BYTES => summary.push_str(&text),
+                Some(Ok(Delta::Text(text))) if summary.len() + text.len() <= MAX_SUMMARY_BYTES => {
+                    summary.push_str(&text)
+                }
                 Some(Ok(Delta::Usage(now))) => usage = Some(now),
                 Some(Ok(Delta::Stop(_))) => break,
                 Some(Ok(_)) => {}
@@ -154,7 +156,12 @@ mod tests {
     fn the_newest_outputs_stay() {
         let result = |bytes: usize| Message {
             role: Role::User,
-            parts: vec![Part::ToolResult { call_id: "c".into(), text: "x".repeat(bytes), images: vec![], error: false }],
+            parts: vec![Part::ToolResult {
+                call_id: "c".into(),
+                text: "x".repeat(bytes),
+                images: vec![],
+                error: false,
+            }],
         };
         let mut history = vec![result(10), result(100_000), result(100_000)];
         leave_out_old_outputs(&mut history);

@@ -1,8 +1,8 @@
 //! What each method of the protocol does, one module per area.
 
 mod chat;
-mod jobs;
 mod history;
+mod jobs;
 mod planned;
 mod providers;
 pub(super) mod selection;

@@ -9,12 +9,12 @@ mod v0;
 use std::sync::Arc;
 
 use custom_methods::chat::{
-    ChatClearedParams, ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatFlagContent, ChatImageContent, ChatMetadataContent, ChatOpenedParams,
-    ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent, ChatRole,
-    ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
-    ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent, ChatToolCalledContent,
-    ChatUrlContent, ChatUsageContent, ContextBreakdown, ContextCategory, ToolCallOrigin, ToolCallOutput,
-    ToolCallRejectReason, ToolCallTextOutput, UsageLimit,
+    ChatClearedParams, ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatFlagContent, ChatImageContent,
+    ChatMetadataContent, ChatOpenedParams, ChatProgressContent, ChatProgressState, ChatReasonFinishedContent,
+    ChatReasonStartedContent, ChatRole, ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent,
+    ChatToolCallPrepareContent, ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent,
+    ChatToolCalledContent, ChatUrlContent, ChatUsageContent, ContextBreakdown, ContextCategory, ToolCallOrigin,
+    ToolCallOutput, ToolCallRejectReason, ToolCallTextOutput, UsageLimit,
 };
 use custom_methods::methods::{ChatCleared, ChatContentReceived, ChatDeleted, ChatOpened, ChatStatusChanged};
 use custom_methods::{ContentId, ReasonId, ToolCallId};

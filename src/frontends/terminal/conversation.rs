@@ -2,14 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::approval::{self, Key};
 use super::input::Question;
 use super::output::{Output, Report};
-use crate::base::ChatId;
-use crate::engine::{ChatStatus, Engine, Prompt, ReplyWhen};
+use crate::base::{ChatId, ToolCallId};
+use crate::engine::{ChatStatus, Decision, Engine, Prompt, ReplyWhen};
 use crate::process::signals::{Asked, Requests};
 use crate::workspace::Workspace;
 
@@ -60,6 +62,10 @@ pub(super) struct Conversation {
     pub(super) chat: Option<ChatId>,
     /// When Ctrl-C last stopped an answer.
     pub(super) stopped: Option<Instant>,
+    /// Whether tools run without questions.
+    pub(super) trust: bool,
+    /// Whether there is a person who can be asked.
+    pub(super) can_ask: bool,
 }
 
 impl Conversation {
@@ -76,7 +82,7 @@ impl Conversation {
             model: self.model.clone(),
             variant: None,
             agent: self.agent.clone(),
-            trust: None,
+            trust: self.trust.then_some(true),
             contexts: question.contexts,
             workspace: Arc::clone(&self.workspace),
             reply: ReplyWhen::Recorded,
@@ -91,6 +97,7 @@ impl Conversation {
         let mut spinner = tokio::time::interval(SPINNER_PERIOD);
         spinner.set_missed_tick_behavior(MissedTickBehavior::Skip);
         self.stopped = None;
+        let mut asking: Option<Asking> = None;
         loop {
             let deadline = self.stopped.map_or_else(far_away, |at| at + STOP_DEADLINE);
             tokio::select! {
@@ -103,7 +110,25 @@ impl Conversation {
                         self.stop();
                     }
                 }
+                key = async { asking.as_mut()?.key().await }, if asking.is_some() => {
+                    let Some(asked) = asking.take() else { continue };
+                    match key {
+                        Some(Key::Decided(decision)) => self.engine.decide(&asked.chat, &asked.call, decision),
+                        Some(Key::Interrupt) => {
+                            self.stopped = Some(Instant::now());
+                            self.stop();
+                        }
+                        None => self.engine.decide(&asked.chat, &asked.call, Decision::Reject),
+                    }
+                }
                 report = self.output.report() => return match report {
+                    Some(Report::Approval { chat, call }) => {
+                        match self.can_ask {
+                            true => asking = Some(Asking::begin(chat, call)),
+                            false => self.engine.decide(&chat, &call, Decision::Reject),
+                        }
+                        continue;
+                    }
                     Some(Report::TurnOver { .. }) if self.stopped.is_some() => Outcome::Stopped,
                     Some(Report::TurnOver { failed: true }) => Outcome::Failed,
                     Some(Report::TurnOver { failed: false }) => Outcome::Answered,
@@ -134,6 +159,32 @@ impl Conversation {
         if let Some(chat) = &self.chat {
             self.engine.stop(chat);
         }
+    }
+}
+
+/// A question that stands on the screen.
+struct Asking {
+    chat: ChatId,
+    call: ToolCallId,
+    taken_back: Arc<AtomicBool>,
+    answer: tokio::task::JoinHandle<io::Result<Option<Key>>>,
+}
+
+impl Asking {
+    fn begin(chat: ChatId, call: ToolCallId) -> Self {
+        let taken_back = Arc::new(AtomicBool::new(false));
+        let answer = tokio::spawn(approval::ask(Arc::clone(&taken_back)));
+        Self { chat, call, taken_back, answer }
+    }
+
+    async fn key(&mut self) -> Option<Key> {
+        (&mut self.answer).await.ok()?.ok().flatten()
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.taken_back.store(true, Ordering::Release);
     }
 }
 

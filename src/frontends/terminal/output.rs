@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::screen::{Look, Screen};
-use crate::engine::{ChatEvent, Event, EventSink};
+use crate::base::{ChatId, ToolCallId};
+use crate::engine::{ChatEvent, Event, EventSink, ToolCallStage};
 use crate::frontends::eca::Lines;
 
 /// Events that may wait for the screen.
@@ -41,6 +42,8 @@ enum Show {
 pub(super) enum Report {
     /// Everything of the turn is written.
     TurnOver { failed: bool },
+    /// A call that is shown waits for the user's word.
+    Approval { chat: ChatId, call: ToolCallId },
     /// Nothing can be written any more, and nothing will be.
     Gone(io::Error),
 }
@@ -209,7 +212,13 @@ fn write_all(
             Show::Event(event) => {
                 let over = matches!(&event, Event::Chat { event: ChatEvent::Finished, .. });
                 failed |= matches!(&event, Event::Chat { event: ChatEvent::Failed(_), .. });
+                let approval = approval_asked(&event);
                 writer.event(event)?;
+                if let Some((chat, call)) = approval
+                    && reporter.blocking_send(Report::Approval { chat, call }).is_err()
+                {
+                    return Ok(());
+                }
                 // Reports are as few as turns, and each turn waits for its own.
                 if over && reporter.blocking_send(Report::TurnOver { failed: std::mem::take(&mut failed) }).is_err() {
                     return Ok(());
@@ -229,6 +238,16 @@ fn write_all(
     writer.close()
 }
 
+fn approval_asked(event: &Event) -> Option<(ChatId, ToolCallId)> {
+    match event {
+        Event::Chat { chat, event: ChatEvent::ToolCall(call) } => match call.stage {
+            ToolCallStage::Run { manual_approval: true, .. } => Some((chat.clone(), call.id.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 fn terminal_width() -> usize {
     crossterm::terminal::size().map_or(DEFAULT_WIDTH, |(columns, _)| usize::from(columns))
 }
@@ -236,7 +255,6 @@ fn terminal_width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::ChatId;
     use crate::engine::NoticeLevel;
     use std::sync::Mutex;
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::markdown::Markdown;
 use crate::base::text;
 use crate::engine::{ChatEvent, Event, NoticeLevel, ToolCallEvent, ToolCallStage, UsageReport};
+use crate::tool::Details;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const MAX_SUMMARY: usize = 80;
@@ -252,9 +253,20 @@ impl<O: Write, E: Write> Screen<O, E> {
     }
 
     fn tool_call(&mut self, call: Box<ToolCallEvent>) -> io::Result<()> {
-        let ToolCallEvent { name, stage, .. } = *call;
+        let ToolCallEvent { name, stage, summary: call_summary, details, .. } = *call;
         self.interrupted = true;
         match stage {
+            ToolCallStage::Run { arguments, manual_approval: true } => {
+                if self.look.out.is_terminal() {
+                    self.end_answer()?;
+                }
+                let what = call_summary.unwrap_or_else(|| summary(&arguments));
+                self.note(&format!("? {name} {what}"), YELLOW)?;
+                if let Some(Details::FileChange(change)) = &details {
+                    self.note(&change.diff, DIM)?;
+                }
+                self.note("  Run it? y: yes, a: always in this chat, n: no", YELLOW)
+            }
             ToolCallStage::Prepare { .. } | ToolCallStage::Run { .. } | ToolCallStage::Running { .. } => {
                 // The spinner cannot stand behind a sentence that has ended.
                 if self.look.out.is_terminal() {
