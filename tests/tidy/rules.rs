@@ -31,6 +31,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("process", &["base"]),
     ("workspace", &["base"]),
     ("logging", &["base"]),
+    ("tools", &["base", "config", "host", "http", "llm", "process", "tool", "workspace"]),
     ("tool", &["base", "config", "host", "llm", "workspace"]),
     ("host", &["base"]),
     ("llm", &["base"]),

@@ -1,0 +1,143 @@
+//! `write_file`: a whole file, new or instead of an old one.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::change::{self, Current, Locks};
+use super::diff::between_common_ends;
+use super::disk::{Content, MAX_TEXT_BYTES};
+use super::matching::in_the_style_of;
+use super::paths::{self, Target};
+use super::replace::{self, NotReplaced};
+use super::{STOPPED, arguments, blocking};
+use crate::tool::{Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec};
+
+#[derive(Debug)]
+pub(super) struct WriteFile {
+    spec: ToolSpec,
+    locks: Arc<Locks>,
+}
+
+/// What will be written over what.
+struct Plan {
+    before: Option<Current>,
+    after: Content,
+    shown: FileChange,
+}
+
+impl WriteFile {
+    pub(super) fn new(locks: Arc<Locks>) -> Self {
+        let description = "Writes a whole file: creates it, with the folders it needs, or replaces all of its content. \
+                           For a change of a part, use edit_file.";
+        let parameters = json!({
+            "type": "object",
+            "required": ["path", "content"],
+            "properties": {
+                "path": {"type": "string", "description": "Absolute path."},
+                "content": {"type": "string", "description": "The whole content."}
+            }
+        });
+        Self { spec: ToolSpec::native("write_file", description, parameters), locks }
+    }
+
+    async fn write(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput, String> {
+        let target = paths::target(arguments::text(arguments, "path")?, context).await?;
+        let _alone = self.locks.hold(&target.real, &context.stop).await?;
+        let path = target.written.display();
+        for _ in 0..2 {
+            let plan = plan(arguments, &target, context).await?;
+            if context.stop.is_cancelled() {
+                return Err(STOPPED.to_owned());
+            }
+            let (added, removed) = (plan.shown.lines_added, plan.shown.lines_removed);
+            let report = match &plan.before {
+                None => format!("Created {path} ({added} lines)."),
+                Some(before) if before.content == plan.after => {
+                    context.seen.saw(&target.real, plan.after.text);
+                    return Ok(ToolOutput::text(format!("{path} has this content already.")));
+                }
+                Some(before) => {
+                    let unseen = match context.seen.last(&target.real) {
+                        Some(seen) if seen == before.content.text => "",
+                        Some(_) => " It had changed since you saw it; that is overwritten.",
+                        None => " You had not read what was there before.",
+                    };
+                    format!("Replaced {path} (+{added} -{removed}).{unseen}")
+                }
+            };
+            match change::commit(&target, plan.before.as_ref(), &plan.after, context).await {
+                Ok(()) => {
+                    context.seen.saw(&target.real, plan.after.text);
+                    return Ok(ToolOutput { details: Some(Details::FileChange(plan.shown)), ..ToolOutput::text(report) });
+                }
+                Err(NotReplaced::Failed(problem)) => return Err(problem),
+                Err(NotReplaced::Changed) => {}
+            }
+        }
+        Err(format!("{path} keeps changing; nothing was written."))
+    }
+}
+
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn preview<'a>(
+        &'a self,
+        arguments: &'a Arguments,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<Preview, String>> {
+        Box::pin(async move {
+            let target = paths::target(arguments::text(arguments, "path")?, context).await?;
+            let plan = plan(arguments, &target, context).await?;
+            let real = target.real.clone();
+            blocking(&context.stop, move || replace::check(&real)).await?;
+            Ok(Preview {
+                summary: Some("Creating".to_owned()),
+                details: Some(Details::FileChange(plan.shown)),
+                paths: vec![target.touched(Access::Write)],
+                ..Preview::default()
+            })
+        })
+    }
+
+    fn run<'a>(&'a self, arguments: Arguments, context: ToolContext) -> BoxFuture<'a, ToolOutput> {
+        Box::pin(async move { self.write(&arguments, &context).await.unwrap_or_else(ToolOutput::error) })
+    }
+}
+
+async fn plan(arguments: &Arguments, target: &Target, context: &ToolContext) -> Result<Plan, String> {
+    let content: Arc<str> = arguments::text(arguments, "content")?.into();
+    if content.len() as u64 > MAX_TEXT_BYTES {
+        return Err("The content is too large.".to_owned());
+    }
+    let before = change::current(target, context).await?;
+    let path = target.written.clone();
+    blocking(&context.stop, move || {
+        let after = after(before.as_ref(), &content);
+        let old = before.as_ref().map(|before| &before.content.text);
+        let changes = between_common_ends(old.map_or("", |old| old), &after.text);
+        let shown = change::file_change(&path, old, &after.text, &changes);
+        Ok(Plan { before, after, shown })
+    })
+    .await
+}
+
+/// What is written: the content, with the mark, the line ends and the last line end of the file
+/// that it replaces.
+fn after(before: Option<&Current>, content: &str) -> Content {
+    let mut after = Content::of(content);
+    if let Some(Current { content: before, .. }) = before {
+        after.bom |= before.bom;
+        if let std::borrow::Cow::Owned(text) = in_the_style_of(&before.text, &after.text) {
+            after.text = text.into();
+        }
+    }
+    after
+}
