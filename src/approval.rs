@@ -15,10 +15,10 @@ impl Roots {
     }
 }
 #[derive(Debug)]
-pub struct Rules;
+pub struct Rules(bool);
 impl Rules {
-    pub fn new(_: &ToolCallConfig) -> Self {
-        Self
+    pub fn new(s: &ToolCallConfig) -> Self {
+        Self(s.approval.by_default == Some(Ruling::Allow))
     }
     pub fn hides(&self, _: &ToolSpec) -> bool {
         false
@@ -42,7 +42,15 @@ pub struct Request<'a> {
 pub fn rule(r: &Request) -> Verdict {
     let _ = (r.arguments, r.preview, r.rules, r.remembered, r.roots);
     Verdict {
-        ruling: if r.trust || r.spec.name == "task" || r.spec.name == "ask_user" { Ruling::Allow } else { Ruling::Ask },
+        ruling: if r.trust
+            || r.rules.0
+            || ["task", "read_file", "grep"].contains(&r.spec.name.as_str())
+            || r.spec.name == "ask_user"
+        {
+            Ruling::Allow
+        } else {
+            Ruling::Ask
+        },
         why: String::new(),
         units: vec![],
     }

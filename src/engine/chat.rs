@@ -298,6 +298,7 @@ impl ChatActor {
                 .auto_compact_percentage
                 .unwrap_or(settings.config.auto_compact_percentage),
             occupancy: self.occupancy,
+            told_progress: "",
             compacted: false,
             prompts: Arc::new(Prompts::default()),
         };

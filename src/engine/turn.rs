@@ -67,10 +67,14 @@ pub(super) struct Turn {
     pub(super) auto_compact_percentage: u32,
     /// How full the window was after the last call.
     pub(super) occupancy: u64,
+    /// The progress that the client was told last.
+    pub(super) told_progress: &'static str,
     /// Whether this turn has compacted its chat.
     pub(super) compacted: bool,
     pub(super) prompts: Arc<Prompts>,
 }
+
+const GENERATING: &str = "Generating";
 
 /// What the chat must keep. `done` is answered when it is.
 pub(super) enum TurnEvent {
@@ -177,7 +181,7 @@ impl Turn {
         if let Some(cause) = self.compact_now.take() {
             return self.compact(cause).await.map(|_| ());
         }
-        self.emitter.emit(ChatEvent::Progress("Waiting model".into())).await?;
+        self.progress("Waiting model").await?;
         let mut repeats = RepeatGuard::default();
         let mut continued = 0;
         for _ in 0..self.max_steps {
@@ -289,6 +293,7 @@ impl Turn {
                 Some(delay) if attempt <= max && !shown => {
                     tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
                     let text = retry::progress_text(error.class, delay, attempt, max);
+                    self.told_progress = "";
                     self.emitter.emit(ChatEvent::Progress(text)).await?;
                     self.wait(delay).await?;
                 }
@@ -303,7 +308,6 @@ impl Turn {
     async fn listen(&mut self, request: Request) -> Result<Answer, AskError> {
         let mut stream = Gathered::new(self.provider.stream(request));
         let mut usage = None;
-        let mut generating = false;
         // Registered once, not once per piece.
         let stopped = self.emitter.stop.clone();
         let mut stopped = std::pin::pin!(stopped.cancelled());
@@ -326,10 +330,7 @@ impl Turn {
                 Delta::Stop(reason) => break reason,
                 Delta::Usage(now) => usage = Some(now),
                 delta => {
-                    if !generating {
-                        generating = true;
-                        self.emitter.emit(ChatEvent::Progress("Generating".into())).await?;
-                    }
+                    self.progress(GENERATING).await?;
                     self.on_content(delta).await?;
                 }
             }
@@ -464,6 +465,15 @@ impl Turn {
 
     fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
         tool_call::unused_id(provider_id, &mut self.used_call_ids)
+    }
+
+    /// Says what the turn is doing, unless that is what it last said.
+    async fn progress(&mut self, text: &'static str) -> Result<(), Stopped> {
+        if self.told_progress != text {
+            self.told_progress = text;
+            self.emitter.emit(ChatEvent::Progress(text.into())).await?;
+        }
+        Ok(())
     }
 
     async fn emit_all(&self, events: impl IntoIterator<Item = ChatEvent>) -> Result<(), Stopped> {

@@ -97,7 +97,7 @@ impl Surroundings {
         let store = Store::at(self.environment.dirs.data.join("chats.db"));
         let config = Arc::new(loaded.config.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
-        let (secrets, tools) = (self.secrets(), Vec::new());
+        let (secrets, tools) = (self.secrets(), crate::tools::files::tools());
         Engine::new(Options { registry, store, config, secrets, sink, host, tools, outputs, pace })
     }
 

@@ -9,6 +9,7 @@ mod peer;
 #[path = "../support/server.rs"]
 mod server;
 
+mod approvals;
 mod chat;
 mod configuration;
 mod contexts;

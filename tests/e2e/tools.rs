@@ -1,4 +1,4 @@
-//! Tool calls, while no tool exists: each is answered with an error and the model goes on.
+//! Tool calls that cannot run: each is answered with an error and the model goes on.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::server::TestServer;
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_for_the_model_which_goes_on() {
     let model = MockLlm::start().await;
-    model.push(Script::tool_call("call_1", "eca__read_file", &["{\"path\":", "\"/a\", \"n\": 3}"]));
+    model.push(Script::tool_call("call_1", "eca__read_mind", &["{\"path\":", "\"/a\", \"n\": 3}"]));
     model.push(Script::text_stream(&["never mind"]));
     let mut server = TestServer::with(&model).start().await;
     server.start_prompt(Some("c"), "hi");
@@ -24,7 +24,6 @@ async fn an_unknown_tool_is_an_error_for_the_model_which_goes_on() {
             "toolCallRun call_1",
             "toolCallRunning call_1",
             "toolCalled call_1",
-            "progress Generating",
             "assistant \"never mind\"",
             "usage",
             "status idle",
@@ -39,19 +38,19 @@ async fn an_unknown_tool_is_an_error_for_the_model_which_goes_on() {
     assert_eq!(contents("toolCallRun", &turn)[0]["manualApproval"], false);
     for kind in ["toolCallPrepare", "toolCallRun", "toolCallRunning", "toolCalled"] {
         for content in contents(kind, &turn) {
-            assert_eq!(content["name"], "read_file", "{content}");
+            assert_eq!(content["name"], "read_mind", "{content}");
             assert_eq!((&content["server"], &content["origin"]), (&json!("eca"), &json!("native")));
         }
     }
     let called = contents("toolCalled", &turn)[0];
     assert_eq!(called["error"], true);
-    assert!(called["outputs"][0]["text"].as_str().unwrap().contains("read_file"), "{called}");
+    assert!(called["outputs"][0]["text"].as_str().unwrap().contains("read_mind"), "{called}");
     assert!(called["totalTimeMs"].is_u64());
     model.next_request().await;
     let second = model.next_request().await;
     let messages = second.body["messages"].as_array().unwrap();
     let [.., call, result] = &messages[..] else { panic!("{messages:?}") };
-    assert_eq!(call["tool_calls"][0]["function"]["name"], "eca__read_file");
+    assert_eq!(call["tool_calls"][0]["function"]["name"], "eca__read_mind");
     assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &call["tool_calls"][0]["id"]));
     server.finish().await;
 }

@@ -299,13 +299,7 @@ async fn read(path: PathBuf) -> Result<Option<Vec<u8>>, OperationError> {
 
 async fn restore(path: PathBuf, content: Option<Vec<u8>>) -> Result<(), OperationError> {
     let place = path.clone();
-    let restored = tokio::task::spawn_blocking(move || match content {
-        Some(content) => std::fs::write(&place, content),
-        None => match std::fs::remove_file(&place) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        },
-    });
+    let restored = tokio::task::spawn_blocking(move || crate::tools::files::restore(&place, content.as_deref()));
     let restored = restored.await.map_err(|error| error.to_string()).and_then(|done| done.map_err(|e| e.to_string()));
     restored.map_err(|reason| OperationError::NotRestored { path, reason })
 }

@@ -17,7 +17,7 @@ use super::super::live_output::CallOutput;
 use super::super::tool_call::machine::{self, Effect, Input, State, Why};
 use super::super::tool_call::{OpenCall, Outcome};
 use super::super::{output, toolbox};
-use super::Turn;
+use super::{GENERATING, Turn};
 use crate::base::ToolCallId;
 use crate::config::{AfterRejection, Ruling};
 use crate::llm::{Message, Role};
@@ -79,7 +79,7 @@ impl Turn {
             if self.open.call(id).is_some_and(|call| call.state == State::Approved) {
                 self.feed(id, Input::Started, running).await?;
                 let text = self.open.call(id).map_or("Calling tool", |call| calling_text(&call));
-                self.emitter.emit(ChatEvent::Progress(text.into())).await?;
+                self.progress(text).await?;
             }
         }
         while !running.is_empty() {
@@ -136,7 +136,7 @@ impl Turn {
         for image in images {
             self.emitter.emit(ChatEvent::Image { media_type: image.media_type, base64: image.base64 }).await?;
         }
-        self.emitter.emit(ChatEvent::Progress("Generating".into())).await
+        self.progress(GENERATING).await
     }
 
     /// Moves a call on and does what that asks for. The new state counts once all is done, so that a
@@ -150,8 +150,8 @@ impl Turn {
                 Effect::EmitPrepare | Effect::Rule | Effect::Cancel => {}
                 Effect::EmitRun { manual } => self.emitter.emit(call.run(manual)).await?,
                 Effect::EmitWaiting => {
-                    let text = "Waiting for tool call approval";
-                    self.emitter.emit(ChatEvent::Progress(text.into())).await?;
+                    self.told_progress = "";
+                    self.progress("Waiting for tool call approval").await?;
                 }
                 Effect::Remember => self.tools.remember(&call),
                 Effect::Spawn => {
@@ -189,6 +189,8 @@ impl Turn {
 
     /// Works out whether a call may run, and what is shown of it.
     async fn rule(&mut self, id: &ToolCallId) -> Result<Input, Stopped> {
+        // What the model wants is shown even if it cannot be.
+        self.open.change(id, |call| call.parsed = call.read_arguments().unwrap_or_default());
         let Some(call) = self.open.call(id) else { return Ok(Input::Invalid) };
         let (tool, arguments) = match self.check(&call) {
             Ok(found) => found,

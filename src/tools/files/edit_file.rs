@@ -222,7 +222,8 @@ impl Tool for PreviewFileChange {
                 Ok((shown, target)) => {
                     let (added, removed) = (shown.lines_added, shown.lines_removed);
                     let path = target.written.display();
-                    let text = format!("The user sees the change of {path} (+{added} -{removed}). Nothing was written.");
+                    let text =
+                        format!("The user sees the change of {path} (+{added} -{removed}). Nothing was written.");
                     ToolOutput { details: Some(Details::FileChange(shown)), ..ToolOutput::text(text) }
                 }
                 Err(problem) => ToolOutput::error(problem),

@@ -141,7 +141,10 @@ async fn plan(source: PathBuf, destination: PathBuf, context: &ToolContext) -> R
     .await?;
     let target = Target { written: plan.source.clone(), real: plan.source.clone() };
     if plan.metadata.is_file() && change::unsaved(&target, context).await.is_some() {
-        return Err(format!("{} has changes in the editor that are not saved; save them first.", plan.source.display()));
+        return Err(format!(
+            "{} has changes in the editor that are not saved; save them first.",
+            plan.source.display()
+        ));
     }
     Ok(plan)
 }
@@ -176,7 +179,8 @@ async fn keep(plan: &Plan, context: &ToolContext) -> Result<bool, String> {
     .await?;
     let call = &context.call;
     let before = Some(bytes.clone());
-    change::record(PlannedChange { call: call.clone(), path: plan.source.clone(), before, after: None }, context).await?;
+    change::record(PlannedChange { call: call.clone(), path: plan.source.clone(), before, after: None }, context)
+        .await?;
     let after = Some(bytes);
     let planned = PlannedChange { call: call.clone(), path: plan.destination.clone(), before: None, after };
     change::record(planned, context).await?;

@@ -44,6 +44,29 @@ pub(super) fn replace(path: &Path, expected: Option<&Content>, content: &Content
     temporary.rename_over(path).map_err(|error| failed(&error))
 }
 
+/// Makes `path` what it was: these bytes, or nothing. Whatever is there now goes; its permissions
+/// stay.
+pub(crate) fn restore(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
+    let Some(content) = content else {
+        return match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let there = disk::open(path).ok().flatten();
+    let temporary = Temporary::beside(path, if there.is_some() { 0o600 } else { 0o666 })?;
+    let mut new = fs::OpenOptions::new().write(true).open(&temporary.path)?;
+    new.write_all(content)?;
+    if let Some((old, metadata)) = &there {
+        keep_attributes(old, metadata, &new)?;
+    }
+    new.sync_all()?;
+    temporary.rename_over(path)
+}
+
 /// Says why `path` could not be replaced, as far as that shows without trying.
 pub(super) fn check(path: &Path) -> Result<(), String> {
     if path.metadata().is_ok_and(|metadata| is_read_only(path, &metadata)) {
@@ -53,7 +76,12 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     if let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists())
         && let Err(error) = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)
     {
-        return Err(format!("{} cannot be written: in {}, {}.", path.display(), folder.display(), in_words(&error.into())));
+        return Err(format!(
+            "{} cannot be written: in {}, {}.",
+            path.display(),
+            folder.display(),
+            in_words(&error.into())
+        ));
     }
     Ok(())
 }

@@ -73,7 +73,10 @@ impl WriteFile {
             match change::commit(&target, plan.before.as_ref(), &plan.after, context).await {
                 Ok(()) => {
                     context.seen.saw(&target.real, plan.after.text);
-                    return Ok(ToolOutput { details: Some(Details::FileChange(plan.shown)), ..ToolOutput::text(report) });
+                    return Ok(ToolOutput {
+                        details: Some(Details::FileChange(plan.shown)),
+                        ..ToolOutput::text(report)
+                    });
                 }
                 Err(NotReplaced::Failed(problem)) => return Err(problem),
                 Err(NotReplaced::Changed) => {}

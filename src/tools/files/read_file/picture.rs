@@ -96,7 +96,8 @@ fn shrink(picture: DynamicImage, is_photo: bool) -> Result<(Vec<u8>, &'static st
     if !is_photo {
         let mut bytes = Vec::new();
         // Sixteen bits a channel are more than anybody sees.
-        let plain = if picture.color().has_alpha() { picture.to_rgba8().into() } else { DynamicImage::from(picture.to_rgb8()) };
+        let plain =
+            if picture.color().has_alpha() { picture.to_rgba8().into() } else { DynamicImage::from(picture.to_rgb8()) };
         plain.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
         if bytes.len() <= MAX_SENT_BYTES {
             return Ok((bytes, "png", size));
@@ -134,8 +135,5 @@ fn on_white(picture: &DynamicImage) -> RgbImage {
 }
 
 fn encoded(bytes: &[u8], name: &str) -> Image {
-    Image {
-        media_type: format!("image/{name}"),
-        base64: base64::engine::general_purpose::STANDARD.encode(bytes),
-    }
+    Image { media_type: format!("image/{name}"), base64: base64::engine::general_purpose::STANDARD.encode(bytes) }
 }
