@@ -30,6 +30,8 @@ pub enum StoreError {
     Full { place: String },
     #[error("The chat history at {place} cannot be used: {reason}")]
     Failed { place: String, reason: String },
+    #[error("The index of words in the chat history at {place} is broken and is made anew. Search again in a moment.")]
+    IndexDamaged { place: String },
     #[error("There is no chat {chat:?} in the history.")]
     UnknownChat { chat: String },
     #[error("There is a chat {chat:?} already.")]
@@ -51,9 +53,10 @@ impl StoreError {
     pub(super) fn from_sqlite(place: &str, error: &rusqlite::Error) -> Self {
         let place = place.to_owned();
         let reason = error.to_string();
-        // The index of words is made from the messages, so its damage is none of theirs.
-        if is_index_damage(error) {
-            return Self::Failed { place, reason };
+        // There is one virtual table, the index of words. It is made from the messages, so its
+        // damage is none of theirs.
+        if error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CORRUPT_VTAB) {
+            return Self::IndexDamaged { place };
         }
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
@@ -86,9 +89,4 @@ impl StoreError {
     pub(super) fn spoils_connection(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::Unavailable { .. } | Self::Failed { .. })
     }
-}
-
-/// Whether SQLite found a virtual table damaged, and we have only one: the index of words.
-pub(super) fn is_index_damage(error: &rusqlite::Error) -> bool {
-    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_CORRUPT_VTAB)
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::queries::{self, ENTRY_COLUMNS};
 use super::record::StoredMessage;
-use super::{Store, StoreError, StoredChat, StoredEntry, StoredFlag, search, upkeep};
+use super::{Store, StoreError, StoredChat, StoredEntry, StoredFlag, search};
 use crate::base::time::now_ms;
 use crate::base::{ChatId, ContentId};
 
@@ -45,7 +45,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fork {
     pub from: ChatId,
-    /// The last message of the copy.
+    /// The last message of the copy, or a flag behind it.
     pub at: ContentId,
     /// Must be free.
     pub id: ChatId,
@@ -65,8 +65,8 @@ impl Store {
         self.read_checked(move |connection| page(connection, &chat, &query)).await
     }
 
-    /// Cuts off the message with this id and everything behind it, and says how many messages
-    /// that were. What tools did to files stays in the journal.
+    /// Cuts off the message with this id, or what is behind the flag with this id, and everything
+    /// after it, and says how many messages that were. What tools did to files stays in the journal.
     pub async fn truncate_before(&self, chat: &ChatId, content: &ContentId) -> Result<u64, StoreError> {
         let (chat, content) = (chat.clone(), content.clone());
         self.write_checked(move |connection| match first_seq(connection, &chat, &content)? {
@@ -117,12 +117,8 @@ impl Store {
         let (chat, after, flag, text, now) = (chat.clone(), after.clone(), flag.clone(), text.to_owned(), now_ms());
         self.write_checked(move |connection| {
             let Some(seq) = last_seq(connection, &chat, &after)? else { return Ok(Err(StoreError::UnknownContent)) };
-            insert_flag(
-                connection,
-                &chat,
-                &StoredFlag { after: seq, content_id: flag.clone(), text: text.clone(), created_at: now },
-            )
-            .map(Ok)
+            let flag = StoredFlag { after: seq, content_id: flag.clone(), text: text.clone(), created_at: now };
+            insert_flag(connection, &chat, &flag).map(Ok)
         })
         .await
     }
@@ -139,17 +135,30 @@ impl Store {
     }
 }
 
-/// The first message of a prompt; all messages of one prompt share its id.
+/// Where the part of the chat begins that is named by `content`: a prompt, all of whose messages
+/// share its id, or a flag, behind which it begins.
 pub(super) fn first_seq(connection: &Connection, chat: &ChatId, content: &ContentId) -> rusqlite::Result<Option<i64>> {
+    let first = ends_of(connection, chat, content, "min(seq)")?;
+    Ok(first.or(flag_place(connection, chat, content)?.map(|after| after + 1)))
+}
+
+/// The last message up to and including what is named by `content`.
+fn last_seq(connection: &Connection, chat: &ChatId, content: &ContentId) -> rusqlite::Result<Option<i64>> {
+    let last = ends_of(connection, chat, content, "max(seq)")?;
+    Ok(last.or(flag_place(connection, chat, content)?))
+}
+
+fn ends_of(connection: &Connection, chat: &ChatId, content: &ContentId, end: &str) -> rusqlite::Result<Option<i64>> {
     connection
-        .prepare_cached("SELECT min(seq) FROM messages WHERE chat_id = ?1 AND content_id = ?2")?
+        .prepare_cached(&format!("SELECT {end} FROM messages WHERE chat_id = ?1 AND content_id = ?2"))?
         .query_row([chat.as_str(), content.as_str()], |row| row.get(0))
 }
 
-fn last_seq(connection: &Connection, chat: &ChatId, content: &ContentId) -> rusqlite::Result<Option<i64>> {
+fn flag_place(connection: &Connection, chat: &ChatId, flag: &ContentId) -> rusqlite::Result<Option<i64>> {
     connection
-        .prepare_cached("SELECT max(seq) FROM messages WHERE chat_id = ?1 AND content_id = ?2")?
-        .query_row([chat.as_str(), content.as_str()], |row| row.get(0))
+        .prepare_cached("SELECT after_seq FROM flags WHERE chat_id = ?1 AND content_id = ?2")?
+        .query_row([chat.as_str(), flag.as_str()], |row| row.get(0))
+        .optional()
 }
 
 pub(super) fn insert_flag(connection: &Connection, chat: &ChatId, flag: &StoredFlag) -> rusqlite::Result<()> {
@@ -224,7 +233,7 @@ fn index_all(connection: &Connection, chat: &ChatId) -> rusqlite::Result<u64> {
     let mut count = 0;
     while let Some(row) = rows.next()? {
         if let Ok(message) = StoredMessage::from_json(row.get_ref(1)?.as_bytes().unwrap_or_default()) {
-            upkeep::index_or_condemn(connection, row.get(0)?, &search::words_of(&message))?;
+            search::index(connection, row.get(0)?, &search::words_of(&message))?;
         }
         count += 1;
     }

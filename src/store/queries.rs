@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use super::record::StoredMessage;
 use super::{
     ChatMeta, ChatSettings, ChatSummary, ListQuery, ListSort, MOST_MESSAGE_BYTES, MessageKind, NewMessage, StoreError,
-    StoredChat, StoredEntry, StoredFlag, TitleSource, search, upkeep,
+    StoredChat, StoredEntry, StoredFlag, TitleSource, search,
 };
 use crate::base::{ChatId, ContentId, ModelId};
 use crate::llm::Usage;
@@ -93,7 +93,7 @@ pub(super) fn append(connection: &Connection, chat: &ChatId, rows: &[NewRow], no
         let content_id = row.content_id.as_ref().map(ContentId::as_str);
         let created_at = row.created_at.unwrap_or(now);
         insert.execute(params![chat.as_str(), seq, row.kind.as_str(), content_id, row.body, created_at])?;
-        upkeep::index_or_condemn(connection, connection.last_insert_rowid(), &row.words)?;
+        search::index(connection, connection.last_insert_rowid(), &row.words)?;
         seqs.push(seq);
     }
     super::lease::renew(connection, chat, now)?;

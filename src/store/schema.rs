@@ -16,7 +16,7 @@ use super::error::StoreError;
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Marks our files for `file(1)` and for the check below ("ECA1").
-const APPLICATION_ID: i64 = 0x4543_4131;
+pub(super) const APPLICATION_ID: i64 = 0x4543_4131;
 
 /// What a database in memory is called in an error.
 pub(super) const MEMORY: &str = "(memory)";
@@ -26,7 +26,7 @@ const LOG_BYTES: i64 = 16 * 1024 * 1024;
 
 /// `messages.id` exists so that a full-text index can point at rows: SQLite may renumber hidden
 /// row ids. `chats.next_seq` exists so that a sequence number is not used again after a rollback.
-const MIGRATIONS: &[&str] = &[
+pub(super) const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE chats (
         id TEXT PRIMARY KEY NOT NULL,
@@ -171,8 +171,12 @@ fn open_once(path: Option<&Path>) -> Result<Connection, StoreError> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sqlite)?;
     check_owner(&connection, place)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(sqlite)?;
-    // Counts for a new file only: room that is freed later can be given back bit by bit.
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
+    // Room that is freed later can be given back bit by bit. For a file that has a content it is
+    // too late to choose.
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).map_err(sqlite)?;
+    if pages == 0 {
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
+    }
     // A file system without shared memory keeps the rollback journal, which is slower but as safe.
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(sqlite)?;

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::error::is_index_damage;
 use super::record::StoredMessage;
 use super::{Store, StoreError, upkeep};
 use crate::base::ChatId;
@@ -65,20 +64,11 @@ impl Store {
         if question.terms.is_empty() || query.limit == 0 {
             return Ok(Vec::new());
         }
-        let found = self
-            .read(move |connection| match find(connection, &question, &query) {
-                Err(error) if is_index_damage(&error) => Ok(None),
-                outcome => outcome.map(Some),
-            })
-            .await?;
-        match found {
-            Some(hits) => Ok(hits),
-            None => {
-                self.write(upkeep::condemn_index).await?;
-                let reason = "its index of words is broken and is being made anew; search again in a moment".into();
-                Err(StoreError::Failed { place: self.shared.location.to_string(), reason })
-            }
+        let found = self.read(move |connection| find(connection, &question, &query)).await;
+        if let Err(StoreError::IndexDamaged { .. }) = found {
+            self.write(upkeep::make_index_anew).await?;
         }
+        found
     }
 }
 
@@ -107,13 +97,10 @@ pub(super) fn index(connection: &Connection, id: i64, words: &str) -> rusqlite::
 
 /// Takes the chat's messages from `seq` on out of the index. Comes before they are deleted.
 pub(super) fn forget(connection: &Connection, chat: &ChatId, seq: i64) -> rusqlite::Result<()> {
-    let deleted = connection
+    connection
         .prepare_cached("DELETE FROM search WHERE rowid IN (SELECT id FROM messages WHERE chat_id = ?1 AND seq >= ?2)")?
-        .execute(params![chat.as_str(), seq]);
-    match deleted {
-        Err(error) if is_index_damage(&error) => upkeep::condemn_index(connection),
-        outcome => outcome.map(|_| ()),
-    }
+        .execute(params![chat.as_str(), seq])
+        .map(|_| ())
 }
 
 /// A user's text in the form of the index.

@@ -7,7 +7,16 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 
 use super::*;
-use crate::llm::{Image, Part, Replay, Role};
+use crate::base::ContentId;
+use crate::llm::{Image, Message, Part, Replay, Role};
+
+mod history;
+mod journal;
+mod lease;
+mod place;
+mod search;
+mod transfer;
+mod upkeep;
 
 fn text(role: Role, text: &str) -> Message {
     Message { role, parts: vec![Part::Text(text.into())] }
@@ -82,6 +91,9 @@ async fn every_part_and_every_field_comes_back() {
         model: ModelId::parse("openai/gpt"),
         agent: Some("code".into()),
         workspace_key: Some("/w".into()),
+        variant: Some("high".into()),
+        trust: Some(true),
+        parent: Some(chat("above")),
     };
     store.create_or_touch_chat(meta).await.expect("create");
     let all = NewMessage {
@@ -105,6 +117,8 @@ async fn every_part_and_every_field_comes_back() {
     assert_eq!(stored.model, ModelId::parse("openai/gpt"));
     assert_eq!(stored.agent.as_deref(), Some("code"));
     assert_eq!(stored.workspace_key.as_deref(), Some("/w"));
+    assert_eq!((stored.variant.as_deref(), stored.trust), (Some("high"), Some(true)));
+    assert_eq!((stored.parent, stored.imported_at, stored.message_count), (Some(chat("above")), None, 3));
     assert_eq!(stored.total_usage, usage(11, 22, 33, 45));
     assert_eq!(stored.last_usage, usage(0, 0, 0, 0));
     assert_eq!(stored.cost_usd, Some(0.75));
@@ -294,74 +308,6 @@ async fn an_empty_file_is_migrated_and_a_migrated_one_is_left_alone() {
     assert_eq!(count(&raw(&path), "PRAGMA user_version"), schema::known_version());
 }
 
-#[tokio::test]
-async fn newer_and_foreign_files_are_refused_untouched() {
-    let folder = tempfile::tempdir().expect("folder");
-    let newer = folder.path().join("newer.db");
-    let store = Store::at(newer.clone());
-    store.append(&chat("a"), vec![user("x")]).await.expect("append");
-    store.close().await;
-    let newer_server = raw(&newer);
-    newer_server.pragma_update(None, "user_version", 99).expect("version");
-    // As if it had been killed: the new version is still in the log.
-    newer_server
-        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .expect("keep the log");
-    drop(newer_server);
-    let log = newer.with_extension("db-wal");
-    let before = [&newer, &log].map(|path| std::fs::read(path).expect("bytes"));
-    assert!(!before[1].is_empty());
-    let refused = impatient(&newer);
-    let error = refused.append(&chat("a"), vec![user("y")]).await.expect_err("refused");
-    assert!(matches!(error, StoreError::NewerVersion { found: 99, .. }), "{error}");
-    assert!(error.to_string().contains("newer version"), "{error}");
-    refused.close().await;
-    assert!([&newer, &log].map(|path| std::fs::read(path).expect("bytes")) == before);
-
-    let foreign = folder.path().join("foreign.db");
-    raw(&foreign).execute_batch("CREATE TABLE bookmarks (url TEXT)").expect("foreign");
-    let before = std::fs::read(&foreign).expect("bytes");
-    let error = impatient(&foreign).list(ListQuery::default()).await.expect_err("refused");
-    assert!(matches!(error, StoreError::NotOurs { .. }), "{error}");
-    assert!(std::fs::read(&foreign).expect("bytes") == before);
-}
-
-#[tokio::test]
-async fn damage_is_reported_and_opening_is_tried_again() {
-    let folder = tempfile::tempdir().expect("folder");
-    let path = folder.path().join("history.db");
-    std::fs::write(&path, "this is not a database. ".repeat(400)).expect("garbage");
-    let patient = Store::with(Location::File(path.clone()), Duration::from_secs(3600));
-    let eager = impatient(&path);
-    for store in [&patient, &eager] {
-        let error = store.append(&chat("a"), vec![user("x")]).await.expect_err("damaged");
-        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-        assert!(error.to_string().contains("history.db"), "{error}");
-    }
-    std::fs::rename(&path, folder.path().join("away")).expect("move away");
-    assert!(matches!(patient.load(&chat("a")).await, Err(StoreError::Damaged { .. })));
-    assert_eq!(eager.append(&chat("a"), vec![user("x")]).await, Ok(vec![1]));
-
-    let blocked = impatient(&folder.path().join("away/history.db"));
-    let error = blocked.list(ListQuery::default()).await.expect_err("a file is no folder");
-    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn damage_inside_the_file_is_an_error_and_not_a_crash() {
-    let folder = tempfile::tempdir().expect("folder");
-    let path = folder.path().join("history.db");
-    let store = Store::at(path.clone());
-    let long = "x".repeat(2000);
-    store.append(&chat("a"), (0..50).map(|_| user(&long)).collect()).await.expect("append");
-    store.close().await;
-    let mut bytes = std::fs::read(&path).expect("bytes");
-    bytes[4096..].fill(0x5a);
-    std::fs::write(&path, bytes).expect("damage");
-    let error = impatient(&path).load(&chat("a")).await.expect_err("damaged");
-    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-}
-
 /// Holds the store's thread until the sender is dropped, so that what follows waits together.
 async fn held(store: &Store) -> (std::sync::mpsc::Sender<()>, tokio::task::JoinHandle<()>) {
     let (release, hold) = std::sync::mpsc::channel::<()>();
@@ -527,11 +473,11 @@ fn child_that_appends_until_killed() {
     });
 }
 
-fn spawn_child(folder: &Path) -> std::process::Child {
+fn spawn_child(folder: &Path, test: &str) -> std::process::Child {
     Command::new(std::env::current_exe().expect("own path"))
-        .args(["--exact", "store::tests::child_that_appends_until_killed", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .current_dir(folder)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -546,7 +492,8 @@ async fn acknowledged_messages_survive_a_kill() {
     let mut acknowledged = Vec::new();
     // Two servers on one file, killed early (while opening), a little later, and in full flow.
     for patience in [0, 1, 40, 250] {
-        let mut children = [spawn_child(folder.path()), spawn_child(folder.path())];
+        let child = || spawn_child(folder.path(), "store::tests::child_that_appends_until_killed");
+        let mut children = [child(), child()];
         let mut outputs = children.each_mut().map(|child| BufReader::new(child.stdout.take().expect("stdout")));
         for output in &mut outputs {
             let mut acks = 0;

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
 use super::place::{self, Opened};
-use super::upkeep::Upkeep;
+use super::upkeep::{self, Upkeep};
 use super::{Notices, schema};
 
 /// How long closing waits for other servers before it leaves the log as it is.
@@ -88,7 +88,9 @@ where
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
-        let Self { result, reply, .. } = *self;
+        let Self { result, reply, work } = *self;
+        // Whoever gets the answer may count on nothing of theirs being held here any more.
+        drop(work);
         let missing = || StoreError::Internal("an operation ended without a result".into());
         // The caller may have stopped waiting; the work is done all the same.
         let _ = reply.send(outcome.and_then(|()| result.ok_or_else(missing)));
@@ -265,8 +267,11 @@ impl Keeper {
             return;
         }
         let mut outcome = self.write_together(&mut jobs);
-        if let Err(Lost::Outdated(_)) = outcome {
-            self.connection = None;
+        if let Err(Lost::Outdated(_) | Lost::RolledBack(StoreError::IndexDamaged { .. })) = outcome {
+            match outcome {
+                Err(Lost::Outdated(_)) => self.connection = None,
+                _ => self.make_index_anew(),
+            }
             outcome = self.write_together(&mut jobs);
         }
         match outcome {
@@ -319,6 +324,10 @@ impl Keeper {
                 let missing = StoreError::Internal("an operation ended the transaction".into());
                 return Err(Lost::RolledBack(outcome.err().unwrap_or(missing)));
             }
+            if let Err(error @ StoreError::IndexDamaged { .. }) = outcome {
+                // The commit would fail as well.
+                return Err(Lost::RolledBack(error));
+            }
             let finish = if outcome.is_ok() { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" };
             connection.execute_batch(finish).map_err(rolled_back)?;
             outcomes.push(outcome);
@@ -326,6 +335,18 @@ impl Keeper {
         transaction.commit().map_err(rolled_back)?;
         self.upkeep.after_writing();
         Ok(outcomes)
+    }
+
+    /// A broken index costs no message. When even this fails, what is written next says why.
+    fn make_index_anew(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let made = Transaction::new_unchecked(connection, TransactionBehavior::Immediate).and_then(|transaction| {
+            upkeep::make_index_anew(connection)?;
+            transaction.commit()
+        });
+        if let Err(error) = made {
+            tracing::warn!(%error, "the index of words could not be made anew");
+        }
     }
 
     fn answer_all(&mut self, jobs: Vec<Box<dyn Job>>, error: &StoreError) {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::error::is_index_damage;
 use super::record::StoredMessage;
 use super::{Store, StoreError, lease, queries, schema, search};
 use crate::base::ChatId;
@@ -27,9 +26,6 @@ const FREE_PAGES_WORTH_IT: i64 = 1024;
 /// Chats deleted in one transaction, so that others can write between them.
 const DELETED_PER_WRITE: usize = 20;
 
-/// In `upkeep`, instead of the last message that was indexed.
-const INDEX_BROKEN: i64 = -1;
-
 /// What there is to do, as far as it is known without asking the database.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
@@ -42,7 +38,7 @@ impl Upkeep {
         Self { index: true, vacuum: true }
     }
 
-    /// A write may have found the index broken, or have freed room.
+    /// A write may have emptied the index, or have freed room.
     pub(super) fn after_writing(&mut self) {
         *self = Self::after_opening();
     }
@@ -97,17 +93,14 @@ impl Store {
     }
 }
 
-/// Notes down that the index of words is to be made anew.
-pub(super) fn condemn_index(connection: &Connection) -> rusqlite::Result<()> {
-    set(connection, "indexed", INDEX_BROKEN)
-}
-
-/// Puts a message's words into the index. A broken index costs no message.
-pub(super) fn index_or_condemn(connection: &Connection, id: i64, words: &str) -> rusqlite::Result<()> {
-    match search::index(connection, id, words) {
-        Err(error) if is_index_damage(&error) => condemn_index(connection),
-        outcome => outcome,
-    }
+/// Empties the index of words, to be filled again bit by bit.
+pub(super) fn make_index_anew(connection: &Connection) -> rusqlite::Result<()> {
+    tracing::warn!("the index of words in the chat history is broken and is made anew");
+    connection.execute_batch("DROP TABLE search")?;
+    connection.execute_batch(schema::SEARCH)?;
+    let until = connection.query_row("SELECT coalesce(max(id), 0) FROM messages", [], |row| row.get(0))?;
+    set(connection, "index_until", until)?;
+    set(connection, "indexed", 0)
 }
 
 fn unused_since(connection: &Connection, before: i64) -> rusqlite::Result<Vec<ChatId>> {
@@ -128,10 +121,6 @@ fn index_some(connection: &Connection) -> rusqlite::Result<bool> {
     in_spare_transaction(connection, |connection| {
         // Another server may have gone on meanwhile.
         let indexed = get(connection, "indexed")?;
-        if indexed == INDEX_BROKEN {
-            make_index_anew(connection)?;
-            return Ok(true);
-        }
         let mut statement = connection
             .prepare_cached("SELECT id, body FROM messages WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3")?;
         let mut rows = statement.query(params![indexed, until, MESSAGES_PER_STEP as i64])?;
@@ -151,22 +140,10 @@ fn index_some(connection: &Connection) -> rusqlite::Result<bool> {
         set(connection, "indexed", last.unwrap_or(until))?;
         Ok(last.is_some())
     })
-    .or_else(|error| {
-        if !is_index_damage(&error) {
-            return Err(error);
-        }
-        in_spare_transaction(connection, condemn_index)?;
-        Ok(true)
+    .or_else(|error| match StoreError::from_sqlite("", &error) {
+        StoreError::IndexDamaged { .. } => in_spare_transaction(connection, make_index_anew).map(|()| true),
+        _ => Err(error),
     })
-}
-
-fn make_index_anew(connection: &Connection) -> rusqlite::Result<()> {
-    tracing::warn!("the index of words in the chat history is broken and is made anew");
-    connection.execute_batch("DROP TABLE search")?;
-    connection.execute_batch(schema::SEARCH)?;
-    let until = connection.query_row("SELECT coalesce(max(id), 0) FROM messages", [], |row| row.get(0))?;
-    set(connection, "index_until", until)?;
-    set(connection, "indexed", 0)
 }
 
 /// Whether there is more room to give back.
