@@ -1,0 +1,6 @@
+//! The tools that are built in.
+
+pub mod custom;
+pub mod git;
+pub mod jobs;
+pub mod shell;
