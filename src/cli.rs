@@ -144,6 +144,16 @@ pub fn current_directory() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }
 
+/// The user's home.
+pub fn home_directory() -> Option<PathBuf> {
+    std::env::home_dir().filter(|path| path.is_absolute())
+}
+
+/// Where this system wants files that are needed for a moment.
+pub fn temporary_directory() -> PathBuf {
+    std::env::temp_dir()
+}
+
 /// Parses `args`, of which the first is the program's name.
 pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
     let args: Vec<OsString> = args.skip(1).collect();

@@ -2,7 +2,12 @@
 //! and the one place that starts other programs.
 
 pub mod guard;
+pub mod home;
 pub mod limits;
 pub mod parent;
+#[cfg(target_os = "linux")]
+mod private_folder;
+pub mod program;
+pub mod sandbox;
 pub mod signals;
 pub mod spawn;

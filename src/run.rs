@@ -7,7 +7,7 @@ use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
 use crate::frontends::{Surroundings, eca, manage, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
-use crate::process::{guard, limits, parent};
+use crate::process::{guard, home, limits, parent};
 use crate::transport::standard_streams;
 
 /// Two threads serve any number of chats: nothing on them blocks or computes for long.
@@ -15,11 +15,14 @@ const WORKERS: usize = 2;
 
 /// Everything `main` does.
 pub fn run() -> ExitCode {
-    if let Some(code) = guard::run_if_asked(cli::process_arguments()) {
+    if let Some(code) = guard::run_if_asked(cli::process_arguments(), cli::temporary_directory) {
         std::process::exit(code);
     }
     if let Some(path) = cli::own_executable() {
         guard::use_executable(path);
+    }
+    if let Some(path) = cli::home_directory() {
+        home::use_home(path);
     }
     // The standard hook writes to stderr itself, which may be blocked.
     std::panic::set_hook(Box::new(|info| tracing::error!("panic: {info}")));

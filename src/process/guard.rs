@@ -1,11 +1,14 @@
 //! The guard: a small process between us and each program we start, which takes the whole tree
 //! of that program down when we let go of it or die.
 //!
-//! It is this executable, started as `eca __guard FD SOFT HARD -- program args…`. `FD` is the read
-//! end of a pipe whose other end only the server holds: its end of file is the order to kill, and
-//! the kernel sends it even when the server is killed with -9. A process group would miss programs
-//! that call `setsid` or fork twice, and a parent-death signal fires when a thread ends. The guard
-//! is the subreaper of its descendants, so none of them can get out of its sight.
+//! It is this executable, started as `eca __guard OPTIONS -- program args…`. The option `--control`
+//! names the read end of a pipe whose other end only the server holds: its end of file is the order
+//! to kill, and the kernel sends it even when the server is killed with -9. A process group would
+//! miss programs that call `setsid` or fork twice, and a parent-death signal fires when a thread
+//! ends. The guard is the subreaper of its descendants, so none of them can get out of its sight.
+//!
+//! A program that shall be confined gets a temporary folder of its own, which the guard removes
+//! after it; see [`sandbox`](super::sandbox).
 //!
 //! Linux only; elsewhere programs are started directly in a process group of their own.
 
@@ -31,27 +34,53 @@ pub const COMMAND: &str = "__guard";
 
 /// What a shell reports for a program that cannot be started.
 #[cfg(target_os = "linux")]
-const CANNOT_START: i32 = 127;
+pub(super) const CANNOT_START: i32 = 127;
 
-/// Runs as a guard if that is what the arguments say; returns the exit code to leave with.
-pub fn run_if_asked(mut args: impl Iterator<Item = OsString>) -> Option<i32> {
-    if args.nth(1)? != COMMAND {
-        return None;
-    }
+/// What a shell reports for a program that it may not run.
+#[cfg(target_os = "linux")]
+pub(super) const CANNOT_CONFINE: i32 = 126;
+
+/// Runs as a guard, or as the step between a guard and a confined program, if that is what the
+/// arguments say; returns the exit code to leave with.
+pub fn run_if_asked(
+    mut args: impl Iterator<Item = OsString>,
+    temporary_directory: impl FnOnce() -> PathBuf,
+) -> Option<i32> {
+    let command = args.nth(1)?;
     #[cfg(target_os = "linux")]
-    let code = linux::run(args);
+    if command == COMMAND {
+        return Some(linux::run(args, temporary_directory));
+    } else if command == super::sandbox::COMMAND {
+        return Some(super::sandbox::run(args));
+    }
     #[cfg(not(target_os = "linux"))]
-    let code = 1;
-    Some(code)
+    {
+        let _ = temporary_directory;
+        if command == COMMAND || command == super::sandbox::COMMAND {
+            return Some(1);
+        }
+    }
+    None
 }
+
+#[cfg(target_os = "linux")]
+pub(super) fn complain(program: &std::ffi::OsStr, error: &io::Error) {
+    use std::io::Write;
+    let _ = writeln!(io::stderr(), "cannot start {}: {error}", program.display());
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::Order;
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::HashMap;
     use std::ffi::OsString;
     use std::fs::File;
+    use std::io::Write;
     use std::os::fd::AsFd;
     use std::os::unix::process::ExitStatusExt;
+    use std::path::PathBuf;
     use std::process::{Child, Command, ExitStatus};
     use std::thread::sleep;
     use std::time::{Duration, Instant};
@@ -62,7 +91,9 @@ mod linux {
         setrlimit, setsid, wait,
     };
 
-    use super::CANNOT_START;
+    use super::super::private_folder::PrivateFolder;
+    use super::super::sandbox::{self, Confinement};
+    use super::{CANNOT_CONFINE, CANNOT_START, complain};
 
     /// Programs may end by themselves for so long before they are killed.
     const GRACE: Duration = Duration::from_millis(200);
@@ -70,7 +101,7 @@ mod linux {
     const GIVE_UP: Duration = Duration::from_secs(5);
     const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-    pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> i32 {
+    pub(super) fn run(mut args: impl Iterator<Item = OsString>, temporary_directory: impl FnOnce() -> PathBuf) -> i32 {
         let Some(order) = Order::read(&mut args) else { return 2 };
         // Opened anew through /proc, because taking over a number somebody gave us is not safe.
         let Ok(control) = File::open(format!("/proc/self/fd/{}", order.control)) else { return 2 };
@@ -78,7 +109,14 @@ mod linux {
         let _ = setsid();
         let _ = set_child_subreaper(Some(getpid()));
         let _ = setrlimit(Resource::Nofile, Rlimit { current: order.soft, maximum: order.hard });
-        let mut child = match Command::new(&order.program).args(args).spawn() {
+        let folder = match order.confinement.as_ref().map(|_| PrivateFolder::create(&temporary_directory())) {
+            Some(Err(error)) => {
+                let _ = writeln!(std::io::stderr(), "cannot make a temporary folder for the sandbox: {error}");
+                return CANNOT_CONFINE;
+            }
+            folder => folder.and_then(Result::ok),
+        };
+        let mut child = match order.command(folder.as_ref()).args(args).spawn() {
             Ok(child) => child,
             Err(error) => {
                 complain(&order.program, &error);
@@ -87,26 +125,70 @@ mod linux {
         };
         let status = watch(&control, &mut child);
         kill_descendants();
+        drop(folder);
         status.map_or(1, exit_code)
     }
 
-    struct Order {
+    #[derive(Debug)]
+    pub(in super::super) struct Order {
         control: u32,
+        /// Limits on open files; `None` is no limit.
         soft: Option<u64>,
         hard: Option<u64>,
+        confinement: Option<Confinement>,
         program: OsString,
     }
 
     impl Order {
+        /// As options that [`Order::read`] understands, up to the program.
+        pub(in super::super) fn options(
+            control: i32,
+            soft: Option<u64>,
+            hard: Option<u64>,
+            confinement: Option<&Confinement>,
+        ) -> Vec<OsString> {
+            let mut options = vec!["--control".into(), control.to_string().into()];
+            for (name, limit) in [("--soft", soft), ("--hard", hard)] {
+                options.extend(limit.into_iter().flat_map(|limit| [name.into(), limit.to_string().into()]));
+            }
+            options.extend(confinement.into_iter().flat_map(Confinement::options));
+            options.push("--".into());
+            options
+        }
+
         fn read(args: &mut impl Iterator<Item = OsString>) -> Option<Self> {
-            let mut number = || args.next()?.to_str()?.parse::<u64>().ok();
-            let control = u32::try_from(number()?).ok()?;
-            // No limit is written as the largest number.
-            let (soft, hard) = (number()?, number()?);
-            let limit = |value: u64| (value != u64::MAX).then_some(value);
-            let separator = args.next()?;
-            (separator == "--").then_some(())?;
-            Some(Self { control, soft: limit(soft), hard: limit(hard), program: args.next()? })
+            let (mut control, mut soft, mut hard, mut confinement) = (None, None, None, None);
+            loop {
+                let option = args.next()?;
+                if option == "--" {
+                    let control = u32::try_from(control?).ok()?;
+                    return Some(Self { control, soft, hard, confinement, program: args.next()? });
+                }
+                let value = args.next()?;
+                let number = match option.to_str() {
+                    Some("--control") => &mut control,
+                    Some("--soft") => &mut soft,
+                    Some("--hard") => &mut hard,
+                    _ if Confinement::read(&mut confinement, &option, &value) => continue,
+                    _ => return None,
+                };
+                *number = Some(value.to_str()?.parse::<u64>().ok()?);
+            }
+        }
+
+        /// Starts the program, or the step that confines itself and becomes it.
+        fn command(&self, folder: Option<&PrivateFolder>) -> Command {
+            let (Some(confinement), Some(folder)) = (&self.confinement, folder) else {
+                return Command::new(&self.program);
+            };
+            // Not by its name, which by now may be that of another version.
+            let mut command = Command::new("/proc/self/exe");
+            command.arg(sandbox::COMMAND).args(confinement.options()).arg("--temporary").arg(folder.path());
+            for name in ["TMPDIR", "TMP", "TEMP"] {
+                command.env(name, folder.path());
+            }
+            command.env("ECA_SANDBOX", confinement.word()).arg("--").arg(&self.program);
+            command
         }
     }
 
@@ -183,11 +265,6 @@ mod linux {
         status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
     }
 
-    fn complain(program: &OsString, error: &std::io::Error) {
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "cannot start {}: {error}", program.display());
-    }
-
     #[cfg(test)]
     mod tests {
         use super::*;
@@ -200,11 +277,32 @@ mod linux {
         }
 
         #[test]
+        fn orders_survive_a_command_line() {
+            let confinement = Confinement::WriteBelow(vec!["/a b".into()]);
+            let options = Order::options(7, Some(1024), None, Some(&confinement));
+            let mut args = options.into_iter().chain(["sh", "-c", "x"].map(OsString::from));
+            let order = Order::read(&mut args).unwrap();
+            assert_eq!((order.control, order.soft, order.hard), (7, Some(1024), None));
+            assert_eq!((order.confinement, order.program), (Some(confinement), "sh".into()));
+            assert_eq!(args.collect::<Vec<_>>(), ["-c", "x"]);
+        }
+
+        #[test]
         fn orders_are_read_whole_or_not_at_all() {
             let read = |text: &str| Order::read(&mut text.split(' ').map(OsString::from));
-            let order = read("7 1024 18446744073709551615 -- sh -c x").unwrap();
-            assert_eq!((order.control, order.soft, order.hard, order.program), (7, Some(1024), None, "sh".into()));
-            for bad in ["7 1024 5 sh", "x 1 1 -- sh", "7 1 1 --", "7"] {
+            assert!(read("--control 7 -- --control").is_some());
+            for bad in [
+                "-- sh",
+                "--control x -- sh",
+                "--control 99999999999 -- sh",
+                "--control 7 --",
+                "--control 7 sh",
+                "--control 7 --soft -1 -- sh",
+                "--control 7 --below /w -- sh",
+                "--control 7 --confine most -- sh",
+                "--control",
+                "",
+            ] {
                 assert!(read(bad).is_none(), "{bad}");
             }
         }

@@ -10,12 +10,17 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
+use super::sandbox::Confinement;
+
 /// Keeps a program alive; see the module.
 #[derive(Debug)]
+#[cfg_attr(not(target_os = "linux"), derive(Default))]
 pub struct Leash {
     // Held for its drop alone: the guard reads its end of file.
     #[cfg(target_os = "linux")]
     _control: std::os::fd::OwnedFd,
+    #[cfg(all(unix, not(target_os = "linux")))]
+    group: Option<rustix::process::Pid>,
 }
 
 /// A program to be started, and what the guard needs to inherit until it is.
@@ -28,8 +33,17 @@ pub struct Guarded {
 }
 
 /// A command for `program`, behind a guard where there is one. Configure it, then [`Guarded::spawn`].
-#[cfg(target_os = "linux")]
 pub fn guarded(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Guarded> {
+    confined(program, args, None)
+}
+
+/// The same in a sandbox; fails where there is none.
+#[cfg(target_os = "linux")]
+pub fn confined(
+    program: impl AsRef<OsStr>,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    confinement: Option<&Confinement>,
+) -> io::Result<Guarded> {
     use rustix::io::{FdFlags, fcntl_setfd};
     use rustix::pipe::{PipeFlags, pipe_with};
     use std::os::fd::AsRawFd;
@@ -39,31 +53,52 @@ pub fn guarded(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = impl A
     // harmless: only the write end, which nobody inherits, keeps a program alive.
     fcntl_setfd(&read, FdFlags::empty())?;
     let limit = super::limits::original_nofile();
-    let number = |value: Option<Option<u64>>| value.flatten().unwrap_or(u64::MAX).to_string();
+    let (soft, hard) = (limit.and_then(|limit| limit.soft), limit.and_then(|limit| limit.hard));
     let mut command = Command::new(super::guard::executable()?);
     command
         .arg(super::guard::COMMAND)
-        .arg(read.as_raw_fd().to_string())
-        .arg(number(limit.map(|limit| limit.soft)))
-        .arg(number(limit.map(|limit| limit.hard)))
-        .arg("--")
+        .args(super::guard::Order::options(read.as_raw_fd(), soft, hard, confinement))
         .arg(program)
         .args(args);
     Ok(Guarded { command, leash: Leash { _control: write }, _inherited: read })
 }
 
-/// A command for `program`. There is no guard on this system: the leash holds nothing.
+/// The same in a sandbox; fails, since there is none on this system. There is no guard either: the
+/// leash holds the process group, which a program can leave.
 #[cfg(not(target_os = "linux"))]
-pub fn guarded(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Guarded> {
+pub fn confined(
+    program: impl AsRef<OsStr>,
+    args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    confinement: Option<&Confinement>,
+) -> io::Result<Guarded> {
+    if confinement.is_some() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "there is no sandbox on this system"));
+    }
     let mut command = Command::new(program);
     command.args(args).kill_on_drop(true);
-    Ok(Guarded { command, leash: Leash {} })
+    #[cfg(unix)]
+    command.process_group(0);
+    Ok(Guarded { command, leash: Leash::default() })
 }
 
 impl Guarded {
     pub fn spawn(mut self) -> io::Result<(Child, Leash)> {
         let child = self.command.spawn()?;
+        #[cfg(all(unix, not(target_os = "linux")))]
+        {
+            let id = child.id().and_then(|id| i32::try_from(id).ok());
+            self.leash.group = id.and_then(rustix::process::Pid::from_raw);
+        }
         Ok((child, self.leash))
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+impl Drop for Leash {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
     }
 }
 

@@ -3,6 +3,13 @@
 //! These run the guard of the built executable, which unit tests cannot.
 #![cfg(target_os = "linux")]
 
+mod custom;
+mod git;
+mod jobs;
+mod sandbox;
+mod shell;
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
