@@ -18,6 +18,7 @@ mod decode;
 mod document;
 mod files;
 mod gather;
+mod index;
 mod interpolate;
 mod netrc;
 mod network;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use index::{IndexConfig, RepoMapConfig};
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
     Ruling, Sandbox, ShellConfig, ToolCallConfig,
@@ -61,6 +63,8 @@ pub struct Config {
     pub custom_tools: BTreeMap<String, CustomToolConfig>,
     /// How long the editor's language servers may take to answer.
     pub lsp_timeout: Duration,
+    /// What of a workspace is found and listed.
+    pub index: IndexConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -240,6 +244,7 @@ impl Default for Config {
             disabled_tools: Vec::new(),
             custom_tools: BTreeMap::new(),
             lsp_timeout: Duration::from_secs(30),
+            index: IndexConfig::default(),
         }
     }
 }

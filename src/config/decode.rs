@@ -6,6 +6,7 @@
 //! secret.
 
 mod choices;
+mod index;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +51,7 @@ impl<'a> Decoder<'a> {
         self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
         self.agents(values, config);
         self.variants_by_model(values, config);
+        self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);
         self.object(values, "network", |decoder, network| decoder.network(network, &mut config.network));
