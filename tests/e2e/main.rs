@@ -18,6 +18,7 @@ mod framing;
 mod handshake;
 mod login;
 mod models;
+mod queries;
 mod races;
 mod slow_client;
 mod stock_server;

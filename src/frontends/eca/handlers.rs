@@ -4,6 +4,7 @@ mod chat;
 mod jobs;
 mod planned;
 mod providers;
+mod query;
 pub(super) mod selection;
 
 pub use planned::PLANNED;
