@@ -18,6 +18,7 @@ mod decode;
 mod document;
 mod files;
 mod gather;
+mod index;
 mod interpolate;
 mod netrc;
 mod network;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use index::{IndexConfig, RepoMapConfig};
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
     Ruling, Sandbox, ShellConfig, ToolCallConfig, UNREADABLE_PATTERN, whole_match,
@@ -63,6 +65,8 @@ pub struct Config {
     pub lsp_timeout: Duration,
     /// How full the context window may get before a chat is compacted; 0 is never.
     pub auto_compact_percentage: u32,
+    /// What of a workspace is found and listed.
+    pub index: IndexConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -246,6 +250,7 @@ impl Default for Config {
             custom_tools: BTreeMap::new(),
             lsp_timeout: Duration::from_secs(30),
             auto_compact_percentage: 75,
+            index: IndexConfig::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod approval;
 pub mod base;
 pub mod cli;
 pub mod config;
+pub mod context;
 pub mod engine;
 pub mod frontends;
 pub mod host;

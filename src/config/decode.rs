@@ -7,6 +7,7 @@
 
 mod choices;
 mod tools;
+mod index;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,6 +53,7 @@ impl<'a> Decoder<'a> {
         self.agents(values, config);
         self.tools(values, config);
         self.variants_by_model(values, config);
+        self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);
         self.object(values, "network", |decoder, network| decoder.network(network, &mut config.network));

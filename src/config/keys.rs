@@ -51,6 +51,8 @@ const fn other(path: &'static str) -> Key {
     Key { path, kind: Kind::Anything, default: "", doc: "" }
 }
 
+const IGNORE_FILES: &str = r#"[{"type": "gitignore"}]"#;
+
 /// The table.
 pub const KEYS: &[Key] = &[
     read("$schema", Kind::Text, "", "Where an editor finds the schema of this file."),
@@ -60,6 +62,7 @@ pub const KEYS: &[Key] = &[
     read("welcomeMessage", Kind::Text, "", "Markdown that clients show in an empty chat."),
     read("chat.title", Kind::Flag, "true", "Whether the model is asked for a title."),
     read("chat.maxSteps", Kind::Whole(1), "200", "How many model calls one turn may make."),
+    read("chat.queryLimit", Kind::Whole(1), "100", "How many files a query for contexts returns."),
     read("chat.welcomeMessage", Kind::Text, "", "An older place of welcomeMessage."),
     read("chat.defaultAgent", Kind::Text, "", "Another place of defaultAgent."),
     read("chat.defaultBehavior", Kind::Text, "", "An older name of defaultAgent."),
@@ -105,6 +108,9 @@ pub const KEYS: &[Key] = &[
     read("variantsByModel.*.excludeProviders", Kind::Texts, "", "Providers it is not for."),
     read("connectTimeoutSeconds", Kind::Seconds, "15", "For a connection to a provider."),
     read("streamIdleTimeoutSeconds", Kind::Seconds, "120", "A stream that is silent for so long is given up."),
+    read("index.ignoreFiles", Kind::Anything, IGNORE_FILES, "Which files keep others out of the index."),
+    read("index.repoMap.maxTotalEntries", Kind::Whole(1), "800", "How many entries an overview may have."),
+    read("index.repoMap.maxEntriesPerDir", Kind::Whole(1), "50", "How many of them may be of one directory."),
     read("netrcFile", Kind::Text, "", "The file that ${netrc:…} in this same document looks into."),
     read("extraConfigs", Kind::Texts, "[]", "More files in this format, applied after all others."),
     read("network.caCertFile", Kind::Text, "", "PEM certificates that are believed besides the system's."),
@@ -150,7 +156,6 @@ pub const KEYS: &[Key] = &[
     other("providers.*.models.*.reasoningHistory"),
     other("chat.defaultTrust"),
     other("chat.autoSyncSystemPrompt"),
-    other("chat.queryLimit"),
     other("agent.*.systemPromptFile"),
     other("agent.*.prompts"),
     other("prompts"),
@@ -165,7 +170,6 @@ pub const KEYS: &[Key] = &[
     other("mcpServers"),
     other("mcpTimeoutSeconds"),
     other("mcpKeepAliveSeconds"),
-    other("index"),
     other("chatRetentionDays"),
     other("plugins"),
     other("remote"),

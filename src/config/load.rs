@@ -118,6 +118,11 @@ pub fn process_environment() -> ProcessEnvironment {
     environment_from(std::env::vars_os(), std::env::home_dir())
 }
 
+/// The user's home folder, if there is one.
+pub fn home() -> Option<PathBuf> {
+    home_from(&|name| std::env::var_os(name)).or_else(std::env::home_dir)
+}
+
 /// One environment variable of this process.
 pub fn process_variable(name: &str) -> Option<String> {
     // The lookup panics on such names, and an interpolation can contain anything.

@@ -138,7 +138,7 @@ async fn what_is_not_there_yet_is_refused_in_one_line_and_harmless() {
 }
 
 #[tokio::test]
-async fn queries_get_empty_answers_and_keep_the_chat_id() {
+async fn queries_are_answered_and_keep_the_chat_id() {
     let mut server = server().await;
     for (method, key) in
         [("chat/queryContext", "contexts"), ("chat/queryFiles", "files"), ("chat/queryCommands", "commands")]

@@ -19,6 +19,7 @@ mod framing;
 mod handshake;
 mod login;
 mod models;
+mod queries;
 mod races;
 mod slow_client;
 mod stock_server;

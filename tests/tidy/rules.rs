@@ -23,6 +23,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("frontends", &["base", "config", "engine", "llm", "logging", "process", "state", "transport", "workspace"]),
     ("engine", &["base", "config", "llm", "providers", "state", "store", "workspace"]),
     ("providers", &["base", "config", "http", "llm"]),
+    ("tools", &["base", "config", "host", "http", "llm", "process", "tool", "workspace"]),
+    ("context", &["base", "config", "http", "llm", "tool", "workspace"]),
     ("store", &["base", "llm"]),
     ("transport", &["base"]),
     ("state", &["base", "config"]),
@@ -51,6 +53,9 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
         "shows providers as data",
     ),
     ("src/frontends/eca/handlers/chat.rs", "store", &["ChatSummary", "ListQuery", "ListSort"], "lists chats as data"),
+    ("src/frontends/eca/handlers/query.rs", "context", &["Places", "query"], "offers files as data"),
+    ("src/frontends/eca/session.rs", "context", &["Indexes", "index"], "holds the files of its folders"),
+    ("src/tools/fetch.rs", "context", &["web"], "a page is read for a tool as it is for a context"),
     ("src/frontends/terminal", "cli", &["ChatArgs"], "the command line is this front end's wire"),
     ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
 ];

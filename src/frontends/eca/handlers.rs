@@ -5,6 +5,7 @@ mod history;
 mod jobs;
 mod planned;
 mod providers;
+mod query;
 pub(super) mod selection;
 mod tools;
 

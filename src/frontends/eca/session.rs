@@ -12,7 +12,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::{ChatId, ModelId};
-use crate::config::{Config, ConfigProblem};
+use crate::config::{Config, ConfigProblem, IndexConfig};
+use crate::context::Indexes;
+use crate::context::index::Index;
 use crate::engine::Engine;
 use crate::workspace::Workspace;
 
@@ -27,6 +29,7 @@ pub(super) struct Session {
     /// v0's dialect; a client may reveal itself as late as its first prompt.
     v0: AtomicBool,
     prompted: AtomicBool,
+    indexes: Indexes,
     folders_changed: Notify,
     /// Cancelled when the client listens.
     listening: CancellationToken,
@@ -47,6 +50,7 @@ pub(super) struct Started {
 pub(super) struct Presentation {
     pub(super) welcome_message: String,
     pub(super) default_agent: String,
+    pub(super) index: IndexConfig,
 }
 
 impl Presentation {
@@ -54,6 +58,7 @@ impl Presentation {
         Self {
             welcome_message: config.welcome_message.clone().unwrap_or_else(|| WELCOME.to_owned()),
             default_agent: config.default_agent.clone(),
+            index: config.index.clone(),
         }
     }
 }
@@ -138,6 +143,12 @@ impl Session {
 
     pub(super) fn workspace(&self) -> Arc<Workspace> {
         Arc::clone(&self.state().workspace)
+    }
+
+    /// The files of the folders as they are now, and how many of them a query may return.
+    pub(super) fn index(&self) -> (Arc<Index>, usize) {
+        let (workspace, config) = (self.workspace(), self.presentation().index);
+        (self.indexes.of(&workspace, &config), usize::try_from(config.query_limit).unwrap_or(usize::MAX))
     }
 
     pub(super) fn note_prompt(&self, chat: ChatId, model: &str) {

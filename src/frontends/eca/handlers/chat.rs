@@ -2,12 +2,9 @@
 
 use custom_methods::chat::{
     ChatDeleteParams, ChatListParams, ChatListResult, ChatListSortBy, ChatPromptParams, ChatPromptResult,
-    ChatPromptStatus, ChatPromptStopParams, ChatQueryCommandsParams, ChatQueryCommandsResult, ChatQueryContextParams,
-    ChatQueryContextResult, ChatQueryFilesParams, ChatQueryFilesResult, ChatSummary,
+    ChatPromptStatus, ChatPromptStopParams, ChatQueryCommandsParams, ChatQueryCommandsResult, ChatSummary,
 };
-use custom_methods::methods::{
-    ChatDelete, ChatList, ChatPrompt, ChatPromptStop, ChatQueryCommands, ChatQueryContext, ChatQueryFiles,
-};
+use custom_methods::methods::{ChatDelete, ChatList, ChatPrompt, ChatPromptStop, ChatQueryCommands};
 use custom_methods::{ChatId as WireChatId, Empty};
 use tower_lsp::jsonrpc::Result;
 
@@ -111,20 +108,8 @@ impl Answer<ChatList> for EcaServer {
     }
 }
 
-// There is no file index and there are no commands yet; clients that ask while the user types get
-// the true answer, which is nothing.
-
-impl Answer<ChatQueryContext> for EcaServer {
-    async fn answer(&self, params: ChatQueryContextParams) -> Result<ChatQueryContextResult> {
-        Ok(ChatQueryContextResult { chat_id: params.chat_id, contexts: Vec::new() })
-    }
-}
-
-impl Answer<ChatQueryFiles> for EcaServer {
-    async fn answer(&self, params: ChatQueryFilesParams) -> Result<ChatQueryFilesResult> {
-        Ok(ChatQueryFilesResult { chat_id: params.chat_id, files: Vec::new() })
-    }
-}
+// There are no commands yet; clients that ask while the user types get the true answer, which is
+// nothing.
 
 impl Answer<ChatQueryCommands> for EcaServer {
     async fn answer(&self, params: ChatQueryCommandsParams) -> Result<ChatQueryCommandsResult> {
