@@ -42,7 +42,8 @@ use crate::llm::ModelInfo;
 use crate::providers::Registry;
 use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, PageQuery, Store, StoreError};
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolSpec};
+use crate::tools::jobs::Jobs;
 
 use chat::{ChatHandle, Command, Operation};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo};
@@ -70,8 +71,6 @@ pub struct Options {
     pub sink: Arc<dyn EventSink>,
     /// The client, as far as tools may ask it something.
     pub host: Arc<dyn Host>,
-    /// The tools that all chats have.
-    pub tools: Vec<Arc<dyn Tool>>,
     /// Where outputs go that are too long for a model.
     pub outputs: Option<PathBuf>,
     pub pace: Pace,
@@ -113,7 +112,9 @@ struct Shared {
     secrets: Secrets,
     sink: Arc<dyn EventSink>,
     host: Arc<dyn Host>,
+    /// The built-in tools, which all chats share.
     tools: Vec<Arc<dyn Tool>>,
+    jobs: Jobs,
     outputs: Option<PathBuf>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
@@ -157,7 +158,9 @@ pub struct Catalog {
 impl Engine {
     /// Does no I/O; the store and the HTTP client open when they are first needed.
     pub fn new(options: Options) -> Self {
-        let Options { registry, store, config, secrets, sink, host, tools, outputs, pace } = options;
+        let Options { registry, store, config, secrets, sink, host, outputs, pace } = options;
+        let jobs = Jobs::default();
+        let tools = toolbox::built_in(&jobs);
         Self {
             shared: Arc::new(Shared {
                 settings: RwLock::new(Arc::new(Settings { registry, config })),
@@ -167,6 +170,7 @@ impl Engine {
                 sink,
                 host,
                 tools,
+                jobs,
                 outputs,
                 pace,
                 chats: DashMap::new(),
@@ -333,6 +337,16 @@ impl Engine {
         }
     }
 
+    /// The tools of this server as an agent has them, and whether each is switched off.
+    pub fn tools(&self, agent: &str) -> Vec<(ToolSpec, bool)> {
+        self.shared.listed_tools(agent)
+    }
+
+    /// What runs in the background.
+    pub fn jobs(&self) -> Jobs {
+        self.shared.jobs.clone()
+    }
+
     pub fn registry(&self) -> Registry {
         self.shared.settings().registry.clone()
     }
@@ -407,6 +421,7 @@ impl Engine {
         }
         // An actor that is already gone has nothing left to save.
         let in_time = tokio::time::timeout_at(deadline, join_all(waiting)).await.is_ok();
+        self.shared.jobs.shutdown().await;
         let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
         match (in_time, closed) {
             (true, Ok(())) => Ok(()),

@@ -6,8 +6,8 @@
 //! secret.
 
 mod choices;
-mod tools;
 mod index;
+mod tools;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -16,6 +16,7 @@ use crate::base::{ChatId, ToolCallId};
 use crate::config::ToolCallConfig;
 use crate::host::Host;
 use crate::tool::{Arguments, Journal, LiveOutput, Preview, SeenFiles, Tool, ToolContext};
+use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
 /// The user's word on a call that waits for it.
@@ -109,6 +110,7 @@ pub(super) struct TurnTools {
     pub(super) rules: Arc<Rules>,
     pub(super) host: Arc<dyn Host>,
     pub(super) journal: Arc<dyn Journal>,
+    pub(super) jobs: Jobs,
     /// Where long outputs go.
     pub(super) outputs: Option<PathBuf>,
     pub(super) sees_images: bool,

@@ -6,6 +6,15 @@ use serde_json::Value;
 
 use crate::llm;
 use crate::tool::{Arguments, NATIVE_SERVER, Tool};
+use crate::tools::jobs::Jobs;
+use crate::tools::{files, shell};
+
+/// The tools that need nothing but their arguments and the machine.
+pub(super) fn built_in(jobs: &Jobs) -> Vec<Arc<dyn Tool>> {
+    let mut tools = files::tools();
+    tools.extend(shell::tools(jobs.clone()));
+    tools
+}
 
 /// The tools of a turn, each name once.
 #[derive(Default)]

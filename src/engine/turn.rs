@@ -266,6 +266,11 @@ impl Turn {
 
     /// What the user said meanwhile comes before the next call of the model.
     async fn take_steer(&mut self) -> Result<(), Stopped> {
+        // How jobs ended is for the model alone: the client knows it by other means.
+        let notices = self.tools.jobs.take_notices(&self.emitter.chat);
+        if !notices.is_empty() {
+            self.record(request::user_text(&notices.join("\n\n"))).await?;
+        }
         let Some(text) = self.tools.live.take_steer() else { return Ok(()) };
         let (content_id, message) = (ContentId::random(), request::user_text(&text));
         self.history.push(message);

@@ -97,8 +97,8 @@ impl Surroundings {
         let store = Store::at(self.environment.dirs.data.join("chats.db"));
         let config = Arc::new(loaded.config.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
-        let (secrets, tools) = (self.secrets(), crate::tools::files::tools());
-        Engine::new(Options { registry, store, config, secrets, sink, host, tools, outputs, pace })
+        let secrets = self.secrets();
+        Engine::new(Options { registry, store, config, secrets, sink, host, outputs, pace })
     }
 
     /// The keys that were entered by a login, here or in the public server; ours come first.

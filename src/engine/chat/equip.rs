@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::chat_tools::TurnTools;
+use super::super::Shared;
+use super::super::chat_tools::{ChatMemory, TurnTools};
 use super::super::journal::ChatJournal;
 use super::super::prompt::Prompt;
 use super::super::toolbox::Toolbox;
@@ -10,30 +11,69 @@ use super::super::tools::ask_user::AskUser;
 use super::super::tools::task::TaskTool;
 use super::ChatActor;
 use crate::approval::{self, Roots, Rules};
+use crate::config::{Config, ToolCallConfig};
+use crate::host::Capabilities;
 use crate::llm::ModelInfo;
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolSpec};
+use crate::tools::custom::custom_tools;
+
+/// What decides which tools an agent is offered.
+struct Choice {
+    settings: Arc<ToolCallConfig>,
+    rules: Rules,
+    disabled: Vec<String>,
+    can: Capabilities,
+}
+
+impl Choice {
+    fn of(config: &Config, agent: &str, can: Capabilities) -> Self {
+        let settings = Arc::new(config.tool_call_of(agent));
+        let rules = Rules::new(&settings);
+        Self { rules, settings, disabled: config.disabled_tools_of(agent), can }
+    }
+
+    /// Whether the client can do what the tool needs.
+    fn is_possible(&self, spec: &ToolSpec) -> bool {
+        match spec.name.as_str() {
+            "ask_user" => self.can.ask,
+            "editor_diagnostics" => self.can.diagnostics,
+            "editor_definition" => self.can.definition && self.settings.editor_nav,
+            "editor_references" => self.can.references && self.settings.editor_nav,
+            _ => true,
+        }
+    }
+
+    fn is_disabled(&self, spec: &ToolSpec) -> bool {
+        approval::is_disabled(spec, &self.disabled) || self.rules.hides(spec)
+    }
+}
+
+impl Shared {
+    /// The tools of this server; those that belong to a chat work on `memory`.
+    fn own_tools(&self, config: &Config, memory: &Arc<ChatMemory>) -> Vec<Arc<dyn Tool>> {
+        let of_chat: [Arc<dyn Tool>; 2] = [Arc::new(TaskTool::new(Arc::clone(memory))), Arc::new(AskUser::new())];
+        self.tools.iter().cloned().chain(of_chat).chain(custom_tools(&config.custom_tools)).collect()
+    }
+
+    /// The tools of this server as an agent has them, and whether each is switched off.
+    pub(in crate::engine) fn listed_tools(&self, agent: &str) -> Vec<(ToolSpec, bool)> {
+        let config = Arc::clone(&self.settings().config);
+        let choice = Choice::of(&config, agent, self.host.capabilities());
+        let tools = self.own_tools(&config, &Arc::default());
+        let specs = tools.iter().map(|tool| tool.spec()).filter(|spec| choice.is_possible(spec));
+        specs.map(|spec| (spec.clone(), choice.is_disabled(spec))).collect()
+    }
+}
 
 impl ChatActor {
     pub(super) fn turn_tools(&self, prompt: &Prompt, agent: &str, info: Option<&ModelInfo>) -> TurnTools {
         let shared = &self.shared;
         let config = Arc::clone(&shared.settings().config);
-        let settings = Arc::new(config.tool_call_of(agent));
-        let rules = Rules::new(&settings);
-        let disabled = config.disabled_tools_of(agent);
-        let own: [Arc<dyn Tool>; 2] = [Arc::new(TaskTool::new(Arc::clone(&self.memory))), Arc::new(AskUser::new())];
-        let can = shared.host.capabilities();
-        let fits = |tool: &Arc<dyn Tool>| {
-            let spec = tool.spec();
-            let possible = match spec.name.as_str() {
-                "ask_user" => can.ask,
-                "editor_diagnostics" => can.diagnostics,
-                "editor_definition" => can.definition && settings.editor_nav,
-                "editor_references" => can.references && settings.editor_nav,
-                _ => true,
-            };
-            possible && !approval::is_disabled(spec, &disabled) && !rules.hides(spec)
-        };
-        let tools = shared.tools.iter().cloned().chain(own).filter(fits);
+        let choice = Choice::of(&config, agent, shared.host.capabilities());
+        let takes_tools = info.is_none_or(|info| info.tools);
+        let fits =
+            |tool: &Arc<dyn Tool>| takes_tools && choice.is_possible(tool.spec()) && !choice.is_disabled(tool.spec());
+        let tools = shared.own_tools(&config, &self.memory).into_iter().filter(fits);
         TurnTools {
             toolbox: Arc::new(Toolbox::new(tools)),
             memory: Arc::clone(&self.memory),
@@ -41,10 +81,11 @@ impl ChatActor {
             agent: agent.to_owned(),
             workspace: Arc::clone(&prompt.workspace),
             roots: Arc::new(Roots::of(&prompt.workspace, shared.outputs.as_deref())),
-            rules: Arc::new(rules),
-            settings,
+            rules: Arc::new(choice.rules),
+            settings: choice.settings,
             host: Arc::clone(&shared.host),
             journal: Arc::new(ChatJournal::new(shared.store.clone(), self.id.clone())),
+            jobs: shared.jobs.clone(),
             outputs: shared.outputs.clone(),
             sees_images: info.is_some_and(|info| info.vision),
         }

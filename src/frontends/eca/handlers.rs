@@ -2,7 +2,7 @@
 
 mod chat;
 mod history;
-mod jobs;
+pub(super) mod jobs;
 mod planned;
 mod providers;
 mod query;

@@ -8,7 +8,7 @@ use custom_methods::config::{ChatConfig, ConfigUpdatedParams};
 use custom_methods::general::{MessageType, ProgressParams, ProgressType};
 use custom_methods::lifecycle::InitializeParams;
 use custom_methods::methods::{ConfigUpdated, Progress, ToolServerUpdated};
-use custom_methods::tools::{EcaServerUpdatedParams, ToolServerStatus, ToolServerUpdatedParams};
+use custom_methods::tools::{EcaServerUpdatedParams, ServerTool, ToolServerStatus, ToolServerUpdatedParams};
 use lsp_types::request::WorkDoneProgressCreate;
 use lsp_types::{
     NumberOrString, ProgressParamsValue, WorkDoneProgress, WorkDoneProgressBegin, WorkDoneProgressCreateParams,
@@ -17,7 +17,7 @@ use lsp_types::{
 use serde_json::Value;
 
 use super::client::Client;
-use super::handlers::selection;
+use super::handlers::{jobs, selection};
 use super::host::EditorHost;
 use super::reload::Keeper;
 use super::session::{ClientFacts, Presentation, Session, Started};
@@ -25,10 +25,11 @@ use super::sink::{OutboxSink, show_message};
 use super::to_wire;
 use crate::config::ConfigProblem;
 use crate::config::commands::Memory;
-use crate::engine::Pace;
+use crate::engine::{Engine, Pace};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::Wishes;
 use crate::process::parent;
+use crate::tool::ToolSpec;
 
 /// How long a client may take to agree to a progress report.
 const PROGRESS_WAIT: Duration = Duration::from_secs(5);
@@ -113,10 +114,12 @@ impl Starter {
         tokio::spawn(async move {
             let Some(started) = session.started() else { return };
             update_config(&client, &session).await;
-            client.notify::<ToolServerUpdated>(&native_tools()).await;
+            let agent = session.presentation().default_agent;
+            client.notify::<ToolServerUpdated>(&native_tools(&started.engine, &agent)).await;
             for problem in &started.problems {
                 tell_problem(&client, &session, problem).await;
             }
+            tokio::spawn(jobs::tell_changes(client.clone(), started.engine.clone()));
             session.listen();
             find_models(&client, &session, started).await;
         });
@@ -124,11 +127,18 @@ impl Starter {
 }
 
 /// The server's own tools, as clients list them.
-pub(super) fn native_tools() -> ToolServerUpdatedParams {
+pub(super) fn native_tools(engine: &Engine, agent: &str) -> ToolServerUpdatedParams {
+    let listed = |(spec, disabled): (ToolSpec, bool)| ServerTool {
+        name: spec.name,
+        description: spec.description,
+        parameters: Value::clone(&spec.parameters),
+        disabled: Some(disabled),
+        server: None,
+    };
     ToolServerUpdatedParams::from(EcaServerUpdatedParams {
         name: "ECA".into(),
         status: ToolServerStatus::Running,
-        tools: Vec::new(),
+        tools: engine.tools(agent).into_iter().map(listed).collect(),
     })
 }
 

@@ -1,28 +1,89 @@
-//! Background jobs. Nothing starts any yet, so there are none, and clients are told so.
+//! Background jobs: what runs beside the chats, and how to end it.
 
 use custom_methods::Empty;
 use custom_methods::jobs::{
-    JobsKillParams, JobsKillResult, JobsListResult, JobsReadOutputParams, JobsReadOutputResult,
+    JobLine as WireLine, JobStatus as WireStatus, JobStream, JobSummary, JobType, JobsKillParams, JobsKillResult,
+    JobsListResult, JobsReadOutputParams, JobsReadOutputResult, JobsUpdatedParams,
 };
-use custom_methods::methods::{JobsKill, JobsList, JobsReadOutput};
+use custom_methods::methods::{JobsKill, JobsList, JobsReadOutput, JobsUpdated};
 use tower_lsp::jsonrpc::Result;
 
+use super::super::client::Client;
 use super::super::service::{Answer, EcaServer};
+use super::super::to_wire::wire_chat_id;
+use crate::base::time::iso8601;
+use crate::engine::Engine;
+use crate::tools::jobs::{self, JobId, JobStatus, JobView, Jobs};
 
 impl Answer<JobsList> for EcaServer {
     async fn answer(&self, _: Empty) -> Result<JobsListResult> {
-        Ok(JobsListResult { jobs: Vec::new() })
+        Ok(JobsListResult { jobs: summaries(&self.engine()?.jobs()) })
     }
 }
 
 impl Answer<JobsKill> for EcaServer {
-    async fn answer(&self, _: JobsKillParams) -> Result<JobsKillResult> {
-        Ok(JobsKillResult { killed: false })
+    async fn answer(&self, params: JobsKillParams) -> Result<JobsKillResult> {
+        let jobs = self.engine()?.jobs();
+        Ok(JobsKillResult { killed: JobId::parse(&params.job_id.0).is_some_and(|id| jobs.kill(id)) })
     }
 }
 
 impl Answer<JobsReadOutput> for EcaServer {
-    async fn answer(&self, _: JobsReadOutputParams) -> Result<JobsReadOutputResult> {
-        Ok(JobsReadOutputResult { lines: Vec::new(), status: None, exit_code: None })
+    async fn answer(&self, params: JobsReadOutputParams) -> Result<JobsReadOutputResult> {
+        let running = self.engine()?.jobs();
+        let Some(reading) = JobId::parse(&params.job_id.0).and_then(|id| running.peek(id)) else {
+            return Ok(JobsReadOutputResult { lines: Vec::new(), status: None, exit_code: None });
+        };
+        let line = |line: jobs::JobLine| WireLine {
+            text: line.text,
+            stream: match line.stream {
+                jobs::JobStream::Stdout => JobStream::Stdout,
+                jobs::JobStream::Stderr => JobStream::Stderr,
+            },
+        };
+        Ok(JobsReadOutputResult {
+            lines: reading.lines.into_iter().map(line).collect(),
+            status: Some(status(reading.status)),
+            exit_code: reading.exit_code,
+        })
+    }
+}
+
+/// Tells the client of every change, as long as the engine lives.
+pub(in super::super) async fn tell_changes(client: Client, engine: Engine) {
+    let jobs = engine.jobs();
+    let mut changes = jobs.changes();
+    drop(engine);
+    while changes.changed().await.is_ok() {
+        client.notify::<JobsUpdated>(&JobsUpdatedParams { jobs: summaries(&jobs) }).await;
+    }
+}
+
+fn summaries(jobs: &Jobs) -> Vec<JobSummary> {
+    jobs.list().into_iter().map(summary).collect()
+}
+
+fn summary(job: JobView) -> JobSummary {
+    JobSummary {
+        id: custom_methods::JobId(job.id.to_string()),
+        kind: JobType::Shell,
+        status: status(job.status),
+        label: job.label,
+        summary: Some(job.command),
+        started_at: iso8601(job.started_at),
+        elapsed: job.elapsed,
+        exit_code: job.exit_code,
+        chat_id: wire_chat_id(&job.chat),
+        chat_label: job.chat.to_string(),
+        tool_call_id: Some(job.call.as_str().into()),
+    }
+}
+
+fn status(status: JobStatus) -> WireStatus {
+    match status {
+        JobStatus::Running => WireStatus::Running,
+        JobStatus::Completed => WireStatus::Completed,
+        JobStatus::Failed => WireStatus::Failed,
+        JobStatus::Killed => WireStatus::Killed,
     }
 }

@@ -109,7 +109,7 @@ fn agent_selected(session: &Session, started: &Started, params: ChatSelectedAgen
     if chat.is_none() {
         session.select(|selection| selection.agent = Some(agent.to_owned()));
     }
-    frames.push(notification(ToolServerUpdated::METHOD, &start::native_tools(), None));
+    frames.push(notification(ToolServerUpdated::METHOD, &start::native_tools(&started.engine, agent), None));
     frames
 }
 

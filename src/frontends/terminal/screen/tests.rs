@@ -78,6 +78,7 @@ fn a_terminal_gets_colours_and_no_control_characters_of_others() {
         total_cost: Some(0.5),
         context_limit: Some(1000),
         output_limit: None,
+        auto_compact_percentage: None,
         shares: Vec::new(),
     };
     let (out, err) =

@@ -33,7 +33,6 @@ fn session(config: &Config) -> Session {
         store: Store::at("/nonexistent/chats.db".into()),
         config: Arc::new(config.clone()),
         host: Arc::new(crate::host::NoHost),
-        tools: Vec::new(),
         outputs: None,
         secrets: crate::state::Secrets::in_directory(std::path::Path::new("/nonexistent")),
         sink: Arc::new(Nobody),
