@@ -36,6 +36,7 @@ use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
 use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
+use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Config, Secret};
 use crate::host::Host;
 use crate::llm::ModelInfo;
@@ -65,7 +66,8 @@ const STORE_DEADLINE: Duration = Duration::from_millis(500);
 pub struct Options {
     pub registry: Registry,
     pub store: Store,
-    pub config: Arc<Config>,
+    /// The configuration, with what there is to say about it.
+    pub loaded: Arc<Loaded>,
     /// Where keys that a user enters are kept.
     pub secrets: Secrets,
     pub sink: Arc<dyn EventSink>,
@@ -126,7 +128,13 @@ struct Shared {
 #[derive(Debug)]
 pub struct Settings {
     pub registry: Registry,
-    pub config: Arc<Config>,
+    pub loaded: Arc<Loaded>,
+}
+
+impl Settings {
+    fn config(&self) -> &Config {
+        &self.loaded.config
+    }
 }
 
 /// While it exists, prompts wait, bounded in time, before they choose their model.
@@ -158,12 +166,12 @@ pub struct Catalog {
 impl Engine {
     /// Does no I/O; the store and the HTTP client open when they are first needed.
     pub fn new(options: Options) -> Self {
-        let Options { registry, store, config, secrets, sink, host, outputs, pace } = options;
+        let Options { registry, store, loaded, secrets, sink, host, outputs, pace } = options;
         let jobs = Jobs::default();
         let tools = toolbox::built_in(&jobs);
         Self {
             shared: Arc::new(Shared {
-                settings: RwLock::new(Arc::new(Settings { registry, config })),
+                settings: RwLock::new(Arc::new(Settings { registry, loaded })),
                 holds: watch::Sender::new(0),
                 store,
                 secrets,
@@ -333,7 +341,7 @@ impl Engine {
         Catalog {
             models: registry.models(),
             default_model: registry.default_model(),
-            agents: self.shared.settings().config.primary_agents(),
+            agents: self.shared.settings().config().primary_agents(),
         }
     }
 
@@ -395,7 +403,7 @@ impl Engine {
 
     /// What an agent prefers; nothing when the configuration does not say.
     pub fn agent(&self, name: &str) -> AgentConfig {
-        self.shared.settings().config.agent_of(name)
+        self.shared.settings().config().agent_of(name)
     }
 
     /// The model an agent begins with, when the agent itself or the configuration names one.
@@ -482,7 +490,7 @@ impl Shared {
         registry.adopt(&settings.registry);
         let listed = tokio::time::timeout(LIST_AFTER_LOGIN, registry.refresh()).await.is_ok();
         let used = registry.describe().into_iter().find(|view| view.id == provider).map(|view| view.key_source);
-        let changed = Settings { registry, config: Arc::clone(&settings.config) };
+        let changed = Settings { registry, loaded: Arc::clone(&settings.loaded) };
         self.reconfigure(changed).await;
         emitter::say(&*self.sink, Event::ProviderChanged { id: provider.to_owned() }).await;
         if !listed {

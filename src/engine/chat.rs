@@ -266,11 +266,11 @@ impl ChatActor {
             (None, _) => None,
         };
         let settings = self.shared.settings();
-        let wanted = prompt.agent.as_deref().unwrap_or(&settings.config.default_agent);
-        let (agent, note) = settings.config.agent_name(wanted);
+        let wanted = prompt.agent.as_deref().unwrap_or(&settings.config().default_agent);
+        let (agent, note) = settings.config().agent_name(wanted);
         notes.extend(note.map(|note| format!("{note}\n\n")));
         let agent = agent.as_str();
-        let agent_config = settings.config.agent_of(agent);
+        let agent_config = settings.config().agent_of(agent);
         let variant_payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
         let (sender, events) = mpsc::channel(16);
         let open = OpenState::default();
@@ -281,7 +281,7 @@ impl ChatActor {
             info: info.clone(),
             retry: settings.registry.retry(model.provider()),
             model,
-            max_steps: agent_config.max_steps.unwrap_or(settings.config.chat.max_steps),
+            max_steps: agent_config.max_steps.unwrap_or(settings.config().chat.max_steps),
             variant_payload,
             system: request::system_prompt(agent, &prompt.workspace),
             history: self.history.clone(),
@@ -296,7 +296,7 @@ impl ChatActor {
             compact_now,
             auto_compact_percentage: agent_config
                 .auto_compact_percentage
-                .unwrap_or(settings.config.auto_compact_percentage),
+                .unwrap_or(settings.config().auto_compact_percentage),
             occupancy: self.occupancy,
             told_progress: "",
             compacted: false,
@@ -307,7 +307,7 @@ impl ChatActor {
 
     fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
         let due =
-            self.shared.settings().config.chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+            self.shared.settings().config().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
         due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
     }
 

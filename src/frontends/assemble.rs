@@ -95,10 +95,10 @@ impl Surroundings {
     ) -> Engine {
         let registry = self.registry(loaded);
         let store = Store::at(self.environment.dirs.data.join("chats.db"));
-        let config = Arc::new(loaded.config.clone());
+        let loaded = Arc::new(loaded.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
         let secrets = self.secrets();
-        Engine::new(Options { registry, store, config, secrets, sink, host, outputs, pace })
+        Engine::new(Options { registry, store, loaded, secrets, sink, host, outputs, pace })
     }
 
     /// The keys that were entered by a login, here or in the public server; ours come first.

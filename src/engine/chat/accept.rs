@@ -38,7 +38,7 @@ impl ChatActor {
             self.live.mail.set_trust(trust);
         }
         let _ = self.live.mail.take_steer();
-        let default_agent = self.shared.settings().config.default_agent.clone();
+        let default_agent = self.shared.settings().config().default_agent.clone();
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(&default_agent));
         self.announce(&prompt).await;
@@ -113,7 +113,7 @@ impl ChatActor {
         {
             return Ok(kept);
         }
-        let preferred = settings.config.agent_of(agent).default_model;
+        let preferred = settings.config().agent_of(agent).default_model;
         let chosen_by_us = matches!(wanted.trim(), "" | "auto");
         if let Some(name) = preferred.as_deref().filter(|_| chosen_by_us)
             && let Some(found) = registry.resolve(name, self.model.as_ref()).ok().and_then(with_provider)
@@ -151,7 +151,7 @@ impl ChatActor {
     ) -> Payload {
         let wanted = wanted.map(str::trim).filter(|name| !name.is_empty());
         let settings = self.shared.settings();
-        let preferred = settings.config.agent_of(agent).variant;
+        let preferred = settings.config().agent_of(agent).variant;
         let choice = settings.registry.variant(model, wanted.or(preferred.as_deref()));
         if let (Some(name), VariantChoice::Unknown(_)) = (wanted, &choice) {
             let name = crate::base::text::one_line(name, 40);

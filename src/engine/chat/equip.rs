@@ -57,9 +57,10 @@ impl Shared {
 
     /// The tools of this server as an agent has them, and whether each is switched off.
     pub(in crate::engine) fn listed_tools(&self, agent: &str) -> Vec<(ToolSpec, bool)> {
-        let config = Arc::clone(&self.settings().config);
-        let choice = Choice::of(&config, agent, self.host.capabilities());
-        let tools = self.own_tools(&config, &Arc::default());
+        let settings = self.settings();
+        let config = settings.config();
+        let choice = Choice::of(config, agent, self.host.capabilities());
+        let tools = self.own_tools(config, &Arc::default());
         let specs = tools.iter().map(|tool| tool.spec()).filter(|spec| choice.is_possible(spec));
         specs.map(|spec| (spec.clone(), choice.is_disabled(spec))).collect()
     }
@@ -68,12 +69,13 @@ impl Shared {
 impl ChatActor {
     pub(super) fn turn_tools(&self, prompt: &Prompt, agent: &str, info: Option<&ModelInfo>) -> TurnTools {
         let shared = &self.shared;
-        let config = Arc::clone(&shared.settings().config);
-        let choice = Choice::of(&config, agent, shared.host.capabilities());
+        let settings = shared.settings();
+        let config = settings.config();
+        let choice = Choice::of(config, agent, shared.host.capabilities());
         let takes_tools = info.is_none_or(|info| info.tools);
         let fits =
             |tool: &Arc<dyn Tool>| takes_tools && choice.is_possible(tool.spec()) && !choice.is_disabled(tool.spec());
-        let tools = shared.own_tools(&config, &self.memory).into_iter().filter(fits);
+        let tools = shared.own_tools(config, &self.memory).into_iter().filter(fits);
         TurnTools {
             toolbox: Arc::new(Toolbox::new(tools)),
             memory: Arc::clone(&self.memory),

@@ -118,8 +118,8 @@ impl Keeper {
             self.of_registry = loaded.problems[known..].to_vec();
             self.config = loaded.config.clone();
             self.session.present(Presentation::of(&self.config));
-            let config = Arc::new(self.config.clone());
-            started.engine.reconfigure(Settings { registry, config }).await;
+            let loaded = Arc::new(loaded.clone());
+            started.engine.reconfigure(Settings { registry, loaded }).await;
             tracing::info!("the configuration has changed");
             // Before that, the start asks the providers by itself.
             if self.session.is_listening() {

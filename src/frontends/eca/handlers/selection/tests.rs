@@ -31,7 +31,7 @@ fn session(config: &Config) -> Session {
     let engine = Engine::new(Options {
         registry,
         store: Store::at("/nonexistent/chats.db".into()),
-        config: Arc::new(config.clone()),
+        loaded: Arc::new(crate::config::load::Loaded { config: config.clone(), ..Default::default() }),
         host: Arc::new(crate::host::NoHost),
         outputs: None,
         secrets: crate::state::Secrets::in_directory(std::path::Path::new("/nonexistent")),
