@@ -61,7 +61,7 @@ mod tests {
         fs::write(path.join("a/b/file"), "x").unwrap();
         std::os::unix::fs::symlink(&kept, path.join("a/link")).unwrap();
         fs::set_permissions(path.join("a/b"), Permissions::from_mode(0o500)).unwrap();
-        fs::set_permissions(path.join("a"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path.join("a"), Permissions::from_mode(0o000)).unwrap();
         drop(folder);
         assert!(!path.exists());
         assert!(kept.join("file").exists());

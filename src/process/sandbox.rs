@@ -11,6 +11,7 @@ mod confine;
 #[cfg(target_os = "linux")]
 mod filter;
 
+#[cfg(target_os = "linux")]
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -130,7 +131,9 @@ impl SandboxSupport {
 }
 
 impl Confinement {
+    #[cfg(target_os = "linux")]
     const OPTION: &str = "--confine";
+    #[cfg(target_os = "linux")]
     const FOLDER: &str = "--below";
     const READ_ONLY: &str = "read-only";
     const WRITE_BELOW: &str = "workspace-write";
@@ -144,6 +147,7 @@ impl Confinement {
     }
 
     /// As options of a command line, which [`Confinement::read`] understands.
+    #[cfg(target_os = "linux")]
     pub(super) fn options(&self) -> Vec<OsString> {
         let folders = match self {
             Self::ReadOnly => &[][..],

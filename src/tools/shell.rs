@@ -24,9 +24,9 @@ pub use confinement::{Wanted, wanted};
 use request::{Request, default_directory, must_be_directory, named_directory, summary};
 use run::{ZeroCode, program_of, report};
 
-const DESCRIPTION: &str = "Runs a command in a shell, without input, and returns exit code, stderr and stdout. \
-    Prefer the other tools for reading, searching and changing files. For what does not end by itself, such as \
-    servers and watchers, give `background` a short label: the command goes on as a job that `bg_job` looks after.";
+const DESCRIPTION: &str = "Runs a command in a shell, without input; returns exit code, stderr and stdout. What it \
+    leaves running ends with it: for servers and watchers give `background` a short label, and the command becomes \
+    a job that `bg_job` looks after. Prefer the other tools for reading, searching and changing files.";
 
 /// A background job has so long to say something or to fail before the call returns.
 const FIRST_WORDS: Duration = Duration::from_secs(2);
@@ -152,5 +152,19 @@ impl Tool for ShellCommand {
             };
             outcome.unwrap_or_else(ToolOutput::error)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_are_short_since_they_are_sent_each_time() {
+        for tool in tools(Jobs::default()) {
+            let spec = tool.spec();
+            assert!((50..=350).contains(&spec.description.len()), "{}: {}", spec.name, spec.description.len());
+            assert!(spec.required().all(|name| spec.parameters["properties"].get(name).is_some()), "{}", spec.name);
+        }
     }
 }

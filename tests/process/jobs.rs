@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use eca::config::Sandbox;
 use eca::tool::ToolContext;
 use eca::tools::jobs::{BgJob, JobStatus, Jobs};
 use eca::tools::shell::ShellCommand;
 use serde_json::json;
 
-use super::support::{call, context};
+use super::support::{call, context, sandboxed};
 use super::{HANG_GUARD, escape_artists, is_alive, pids_in, wait_until};
 
 struct Setting {
@@ -190,33 +191,40 @@ async fn jobs_use_the_configured_shell() {
     assert!(setting.start("echo $GREETING").await.1.contains("hello"));
 }
 
-/// The other half of the next test.
+/// The other half of the next test: a job in a sandbox, held by a program that is then killed.
 #[test]
 fn holder_of_a_job() {
     let Some(pids_file) = std::env::var_os("ECA_TEST_HOLD_JOB") else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let setting = Setting::new();
+        let mut setting = Setting::new();
+        setting.context = sandboxed(Path::new(&pids_file).parent().unwrap(), Sandbox::WorkspaceWrite);
         setting.start(&escape_artists(Path::new(&pids_file))).await;
         std::future::pending::<()>().await;
     });
 }
 
 #[tokio::test]
-async fn jobs_do_not_outlive_a_server_that_is_killed() {
-    let directory = tempfile::tempdir().unwrap();
+async fn nothing_of_a_job_outlives_a_server_that_is_killed() {
+    let (directory, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let pids_file = directory.path().join("pids");
     let mut holder = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "jobs::holder_of_a_job", "--nocapture"])
         .env("ECA_TEST_HOLD_JOB", &pids_file)
-        .env("TMPDIR", directory.path())
+        .env("TMPDIR", temporary.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    let private_folders = || {
+        let names = std::fs::read_dir(temporary.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("eca-")).count()
+    };
     let pids = pids_in(&pids_file, 3).await;
+    assert_eq!(private_folders(), 1);
     holder.kill().unwrap();
     holder.wait().unwrap();
     wait_until("all are gone", || !pids.iter().any(|pid| is_alive(*pid))).await;
+    wait_until("the folder is gone", || private_folders() == 0).await;
 }

@@ -2,6 +2,7 @@
 //!
 //! These run the guard of the built executable, which unit tests cannot.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod custom;
 mod git;

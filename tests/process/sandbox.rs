@@ -17,8 +17,7 @@ async fn run(command: &str, context: &ToolContext) -> (bool, String) {
     call(&ShellCommand::new(Jobs::default()), json!({"command": command}), context).await
 }
 
-/// A workspace, and a neighbour of it that belongs to somebody else. Not in the system's temporary
-/// folder, so that nothing about that folder decides.
+/// A workspace, and a neighbour of it that belongs to somebody else.
 struct Place {
     _all: tempfile::TempDir,
     root: PathBuf,
@@ -213,4 +212,17 @@ async fn rights_are_not_gained() {
     let context = sandboxed(&place.root, Sandbox::ReadOnly);
     let (_, output) = run("grep NoNewPrivs /proc/self/status", &context).await;
     assert!(output.ends_with('1'), "{output}");
+}
+
+#[tokio::test]
+async fn git_works_as_far_as_it_may() {
+    let place = place();
+    let write = sandboxed(&place.root, Sandbox::WorkspaceWrite);
+    let commit = "git init -q . && echo x > f && git add f && \
+                  git -c user.name=N -c user.email=n@example.org commit -q -m first && git log --oneline";
+    let (error, output) = run(commit, &write).await;
+    assert!(!error && output.contains("first"), "{output}");
+    let (error, output) =
+        run("git status --short && git diff && git log --format=%s", &sandboxed(&place.root, Sandbox::ReadOnly)).await;
+    assert_eq!((error, output.as_str()), (false, "Exit code: 0\nStdout:\nfirst"));
 }

@@ -24,7 +24,7 @@ impl Journal for NoJournal {
     }
 }
 
-/// Keeps what is shown live, and tells a stop token when a word was shown.
+/// Keeps what is shown live.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) text: Mutex<String>,

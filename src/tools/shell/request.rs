@@ -12,6 +12,9 @@ use crate::workspace::Workspace;
 pub(super) const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 pub(super) const MAX_TIMEOUT_MS: u64 = 600_000;
 
+/// A folder that takes longer to look at is taken for dead.
+const FOLDER_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The arguments, understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
@@ -103,12 +106,12 @@ pub(crate) fn default_directory(workspace: &Workspace) -> Result<PathBuf, String
 pub(crate) async fn must_be_directory(path: PathBuf) -> Result<PathBuf, String> {
     let looked_at = path.clone();
     // A folder on a network that is down would block.
-    let found = tokio::task::spawn_blocking(move || looked_at.metadata()).await;
-    match found {
-        Ok(Ok(found)) if found.is_dir() => Ok(path),
-        Ok(Ok(_)) => Err(format!("{} is not a folder.", path.display())),
-        Ok(Err(error)) => Err(format!("The folder {} cannot be used: {error}", path.display())),
-        Err(error) => Err(format!("The folder {} cannot be looked at: {error}", path.display())),
+    let look = tokio::task::spawn_blocking(move || looked_at.metadata());
+    match tokio::time::timeout(FOLDER_PATIENCE, look).await {
+        Ok(Ok(Ok(found))) if found.is_dir() => Ok(path),
+        Ok(Ok(Ok(_))) => Err(format!("{} is not a folder.", path.display())),
+        Ok(Ok(Err(error))) => Err(format!("The folder {} cannot be used: {error}", path.display())),
+        Ok(Err(_)) | Err(_) => Err(format!("The folder {} does not answer.", path.display())),
     }
 }
 
