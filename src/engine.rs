@@ -11,7 +11,9 @@ pub mod prompt;
 
 mod chat;
 mod chat_tools;
+pub mod commands;
 mod context;
+mod doctor;
 mod emitter;
 mod journal;
 mod live_output;

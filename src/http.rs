@@ -6,6 +6,8 @@
 //! this machine never goes through one. Certificates of the user's are believed in addition to the
 //! system's.
 
+mod get;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -13,6 +15,8 @@ use std::time::Duration;
 
 use reqwest::redirect;
 use reqwest::{Certificate, Identity, Method, RequestBuilder, StatusCode, Url};
+
+pub use get::{Document, GetError, GetLimits, leads_inside};
 
 use crate::config::Config;
 
@@ -78,15 +82,20 @@ impl Client {
 
     /// Starts a request. There is no total timeout: an answer may take as long as it keeps coming.
     pub fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, HttpError> {
-        let url = Url::parse(url).map_err(|error| HttpError::BadUrl(error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(HttpError::BadUrl("it must start with http:// or https://".to_owned()));
-        }
+        let url = parse(url)?;
         let local = is_local(&url);
         let slot = if local { &self.shared.local } else { &self.shared.remote };
         let client = slot.get_or_init(|| build(&self.shared, local)).as_ref();
         Ok(client.map_err(|error| HttpError::Setup(error.clone()))?.request(method, url))
     }
+}
+
+fn parse(url: &str) -> Result<Url, HttpError> {
+    let url = Url::parse(url).map_err(|error| HttpError::BadUrl(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(HttpError::BadUrl("it must start with http:// or https://".to_owned()));
+    }
+    Ok(url)
 }
 
 /// Replaces every occurrence of a secret. Texts of fewer than four characters are left alone:

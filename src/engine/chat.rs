@@ -3,6 +3,7 @@
 //! The order in which a prompt is answered is the heart of the protocol; it is in [`accept`].
 
 mod accept;
+mod commands;
 mod equip;
 mod login;
 mod operations;

@@ -91,13 +91,24 @@ fn text_of(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+const TYPED: &str = "typed";
+
+/// What is kept of a command that became a longer message for the model.
+pub(super) fn typed_extra(typed: &str) -> Option<Value> {
+    let mut extra = MessageExtra::default();
+    extra.other.insert(TYPED.to_owned(), Value::from(typed));
+    extra.to_value()
+}
+
 /// What the user wrote stands last, behind what it is about.
 fn user_events(entry: &StoredEntry, events: &mut Vec<ChatEvent>) {
+    let extra = MessageExtra::read(entry.extra.as_ref());
+    let typed = extra.other.get(TYPED).and_then(Value::as_str).map(str::to_owned);
     let last = entry.message.parts.iter().rev().find_map(|part| match part {
         Part::Text(text) => Some(text.clone()),
         _ => None,
     });
-    match (last, &entry.content_id) {
+    match (typed.or(last), &entry.content_id) {
         (Some(text), Some(content_id)) => {
             events.push(ChatEvent::UserText { text: format!("{text}\n"), content_id: content_id.clone() });
         }

@@ -46,7 +46,7 @@ pub struct Page {
 pub struct Fork {
     pub from: ChatId,
     /// The last message of the copy, or a flag behind it.
-    pub at: ContentId,
+    pub at: Option<ContentId>,
     /// Must be free.
     pub id: ChatId,
     pub title: Option<String>,
@@ -81,6 +81,34 @@ impl Store {
     pub async fn fork(&self, fork: Fork) -> Result<u64, StoreError> {
         let now = now_ms();
         self.write_checked(move |connection| copy(connection, &fork, now)).await
+    }
+
+    /// Makes `to` the id of a chat, whatever it was known by. A chat without messages that has this
+    /// id gives way; one with messages does not.
+    pub async fn rename_chat(&self, from: &ChatId, to: &ChatId) -> Result<(), StoreError> {
+        let (from, to) = (from.clone(), to.clone());
+        self.write_checked(move |connection| {
+            if !queries::exists(connection, &from)? {
+                return Ok(Err(StoreError::unknown_chat(&from)));
+            }
+            let (from, to) = (from.as_str(), to.as_str());
+            connection
+                .prepare_cached("DELETE FROM chats WHERE id = ?1 AND message_count = 0")?
+                .execute([to])?;
+            if queries::exists(connection, &ChatId::new(to))? {
+                return Ok(Err(StoreError::ChatExists { chat: to.to_owned() }));
+            }
+            // The rows of the other tables follow one by one; they are checked at the commit.
+            connection.pragma_update(None, "defer_foreign_keys", true)?;
+            connection.prepare_cached("UPDATE chats SET id = ?2 WHERE id = ?1")?.execute([from, to])?;
+            for table in ["messages", "flags", "chat_state", "changes"] {
+                let sql = format!("UPDATE {table} SET chat_id = ?2 WHERE chat_id = ?1");
+                connection.prepare_cached(&sql)?.execute([from, to])?;
+            }
+            connection.prepare_cached("DELETE FROM leases WHERE chat_id = ?1")?.execute([from])?;
+            Ok(Ok(()))
+        })
+        .await
     }
 
     /// Empties the chat: messages, flags, state, journal and usage. Whether it exists. Its name and
@@ -192,7 +220,13 @@ fn copy(connection: &Connection, fork: &Fork, now: i64) -> rusqlite::Result<Resu
     if queries::exists(connection, &fork.id)? {
         return Ok(Err(StoreError::ChatExists { chat: fork.id.as_str().to_owned() }));
     }
-    let Some(last) = last_seq(connection, &fork.from, &fork.at)? else { return Ok(Err(StoreError::UnknownContent)) };
+    let last = match &fork.at {
+        Some(at) => last_seq(connection, &fork.from, at)?,
+        None => connection
+            .prepare_cached("SELECT max(seq) FROM messages WHERE chat_id = ?1")?
+            .query_row([fork.from.as_str()], |row| row.get(0))?,
+    };
+    let Some(last) = last else { return Ok(Err(StoreError::UnknownContent)) };
     let (from, id) = (fork.from.as_str(), fork.id.as_str());
     connection
         .prepare_cached(

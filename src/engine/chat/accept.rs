@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
 use super::super::request::Payload;
-use super::super::turn::ConnectionReport;
-use super::super::{Pace, context};
+use super::super::turn::{Cause, ConnectionReport};
+use super::super::{Pace, context, replay};
+use super::commands::Typed;
 use super::{ChatActor, Origin};
 use crate::base::{ContentId, ModelId};
 use crate::llm::{Message, Part, Provider, Role};
@@ -38,11 +39,25 @@ impl ChatActor {
             self.live.mail.set_trust(trust);
         }
         let _ = self.live.mail.take_steer();
+        let (compact_now, expanded) = match self.read_command(&prompt).await {
+            Typed::Local(native, rest) => return self.run_local(&prompt, native, &rest, reply).await,
+            Typed::Compact(about) => (Some(Cause::User(about)), None),
+            Typed::Expanded(text) => (None, Some(text)),
+            Typed::ForModel => (None, None),
+        };
         let default_agent = self.shared.settings().config().default_agent.clone();
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(&default_agent));
         self.announce(&prompt).await;
-        let mut notes = self.record_prompt(&prompt, chosen.as_ref().ok().map(|(model, _)| model)).await;
+        let mut notes = match &compact_now {
+            // A wish about the chat is not part of it.
+            Some(_) => {
+                let text = format!("{}\n", prompt.text.trim());
+                self.emit(ChatEvent::UserText { text, content_id: ContentId::random() }).await;
+                Vec::new()
+            }
+            None => self.record_prompt(&prompt, expanded, chosen.as_ref().ok().map(|(model, _)| model)).await,
+        };
         let (hold, held) = Hold::new();
         match chosen {
             Ok((model, provider)) => {
@@ -64,7 +79,7 @@ impl ChatActor {
                     held.released().await;
                     None
                 };
-                self.start_turn(&prompt, model, provider, notes, connection, None).await;
+                self.start_turn(&prompt, model, provider, notes, connection, compact_now).await;
             }
             Err(problem) => {
                 let _ = reply.send(Accepted {
@@ -171,7 +186,12 @@ impl ChatActor {
 
     /// Makes the user's message part of the history, in memory and in the store, and echoes it.
     /// Returns what the user should be told about contexts that could not be used.
-    async fn record_prompt(&mut self, prompt: &Prompt, model: Option<&ModelId>) -> Vec<String> {
+    async fn record_prompt(
+        &mut self,
+        prompt: &Prompt,
+        expanded: Option<String>,
+        model: Option<&ModelId>,
+    ) -> Vec<String> {
         let text = prompt.text.trim().to_owned();
         let content_id = ContentId::random();
         let mut parts = Vec::new();
@@ -186,10 +206,16 @@ impl ChatActor {
             }
         }
         // Last, after what it is about.
-        parts.push(Part::Text(text.clone()));
+        let typed = expanded.is_some().then(|| text.clone());
+        parts.push(Part::Text(expanded.unwrap_or_else(|| text.clone())));
         let message = Message { role: Role::User, parts };
         self.prompts += 1;
-        let kept = self.keep_prompt(&message, &content_id, prompt, model).await;
+        let item = NewMessage {
+            content_id: Some(content_id.clone()),
+            extra: typed.and_then(|typed| replay::typed_extra(&typed)),
+            ..NewMessage::new(MessageKind::User, message.clone())
+        };
+        let kept = self.keep_prompt(item, prompt, model).await;
         self.history.push(message);
         if let Err(error) = kept {
             self.shared.warn_about_store(&error).await;
@@ -200,19 +226,16 @@ impl ChatActor {
 
     async fn keep_prompt(
         &self,
-        message: &Message,
-        content_id: &ContentId,
+        item: NewMessage,
         prompt: &Prompt,
         model: Option<&ModelId>,
     ) -> Result<(), StoreError> {
         let meta = ChatMeta {
             model: model.cloned(),
             agent: prompt.agent.clone(),
-            workspace_key: Some(prompt.workspace.key()),
+            workspace_key: Some(super::commands::history_key(prompt).await),
             ..ChatMeta::new(self.id.clone())
         };
-        let item =
-            NewMessage { content_id: Some(content_id.clone()), ..NewMessage::new(MessageKind::User, message.clone()) };
         // Queued together, so that both are one commit.
         let (touched, appended) =
             join(self.shared.store.create_or_touch_chat(meta), self.shared.store.append(&self.id, vec![item])).await;

@@ -141,7 +141,7 @@ impl ChatActor {
                 self.shared.store.remove_flag(&self.id, &flag).await?;
                 Ok(Done::Changed)
             }
-            Operation::Fork { at } => self.fork(at).await,
+            Operation::Fork { at } => self.fork(Some(at)).await,
         }
     }
 
@@ -196,7 +196,7 @@ impl ChatActor {
         Ok(Done::Changed)
     }
 
-    async fn fork(&mut self, at: ContentId) -> Result<Done, OperationError> {
+    pub(super) async fn fork(&mut self, at: Option<ContentId>) -> Result<Done, OperationError> {
         let head = self.shared.store.head(&self.id).await?;
         let old = head.and_then(|head| head.title).unwrap_or_else(|| "Chat".to_owned());
         let title = forked_title(&old);

@@ -175,7 +175,7 @@ async fn a_fork_is_a_chat_of_its_own() {
     store.add_usage(&id, usage(1, 2, 3, 4), Some(1.0)).await.expect("usage");
     let fork = |from: &str, at: &str, id: &str| Fork {
         from: chat(from),
-        at: ContentId::new(at),
+        at: Some(ContentId::new(at)),
         id: chat(id),
         title: Some("copy (2)".into()),
     };

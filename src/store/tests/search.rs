@@ -89,7 +89,7 @@ async fn what_is_gone_is_not_found_and_what_is_copied_is() {
     let store = Store::in_memory();
     let said = |content: &str, id: &str| NewMessage { content_id: Some(ContentId::new(id)), ..user(content) };
     store.append(&chat("a"), vec![said("alpha", "c1"), said("beta", "c2")]).await.expect("append");
-    let fork = Fork { from: chat("a"), at: ContentId::new("c1"), id: chat("b"), title: None };
+    let fork = Fork { from: chat("a"), at: Some(ContentId::new("c1")), id: chat("b"), title: None };
     store.fork(fork).await.expect("fork");
     assert_eq!(found(&store, "alpha").await, ["b:1", "a:1"]);
     store.truncate_before(&chat("a"), &ContentId::new("c2")).await.expect("cut");

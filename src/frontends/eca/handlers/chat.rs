@@ -1,5 +1,7 @@
 //! Chats: prompt, stop, delete, list.
 
+use std::sync::Arc;
+
 use custom_methods::chat::{
     ChatDeleteParams, ChatListParams, ChatListResult, ChatListSortBy, ChatPromptParams, ChatPromptResult,
     ChatPromptStatus, ChatPromptStopParams, ChatQueryCommandsParams, ChatQueryCommandsResult, ChatSummary,
@@ -14,6 +16,7 @@ use super::super::{from_wire, to_wire};
 use crate::base::ChatId;
 use crate::engine::{AcceptedStatus, DeleteError};
 use crate::store::{ListQuery, ListSort};
+use crate::workspace::Workspace;
 
 impl Answer<ChatPrompt> for EcaServer {
     async fn answer(&self, params: ChatPromptParams) -> Result<ChatPromptResult> {
@@ -81,10 +84,16 @@ impl Answer<ChatDelete> for EcaServer {
     }
 }
 
+/// Worktrees of one repository share their chats; finding out looks at the disk.
+async fn history_key(workspace: Arc<Workspace>) -> String {
+    let plain = workspace.key();
+    tokio::task::spawn_blocking(move || crate::workspace::history_key(&workspace)).await.unwrap_or(plain)
+}
+
 impl Answer<ChatList> for EcaServer {
     async fn answer(&self, params: ChatListParams) -> Result<ChatListResult> {
         let query = ListQuery {
-            workspace_key: Some(self.session.workspace().key()),
+            workspace_key: Some(history_key(self.session.workspace()).await),
             limit: params.limit.filter(|limit| *limit > 0).and_then(|limit| usize::try_from(limit).ok()),
             sort: match params.sort_by {
                 Some(ChatListSortBy::CreatedAt) => ListSort::CreatedAt,

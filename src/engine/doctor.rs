@@ -1,0 +1,77 @@
+//! `/doctor`: how this server is set up, and what is wrong. No secret in it.
+
+use super::Shared;
+use crate::process::sandbox::{self, NetworkBlock};
+use crate::providers::{KeySource, ProviderState, ProviderView};
+use crate::workspace::Workspace;
+
+pub(super) async fn report(shared: &Shared, workspace: &Workspace) -> String {
+    let settings = shared.settings();
+    let mut text = format!(
+        "## eca {}\n",
+        env!("CARGO_PKG_VERSION"),
+    );
+    for root in workspace.roots() {
+        text.push_str(&format!("- workspace: `{}`\n", root.path.display()));
+    }
+    let default = settings.registry.default_model();
+    text.push_str(&format!("- default model: `{default}`\n- sandbox: {}\n", sandbox_words().await));
+    text.push_str("\n### Providers\n");
+    for view in settings.registry.with_keys() {
+        text.push_str(&format!("- **{}**: {}\n", view.id, provider_words(&view)));
+    }
+    let closed: Vec<String> = shared
+        .login_options()
+        .into_iter()
+        .filter_map(|option| option.unavailable.map(|reason| format!("- {}: {reason}\n", option.label)))
+        .collect();
+    if !closed.is_empty() {
+        text.push_str("\n### Logins that do not carry over\n");
+        text.extend(closed);
+    }
+    let loaded = &settings.loaded;
+    text.push_str("\n### Configuration\n");
+    for file in &loaded.files {
+        if file.exists() {
+            text.push_str(&format!("- read: `{}`\n", file.display()));
+        }
+    }
+    for problem in &loaded.problems {
+        text.push_str(&format!("- problem: {problem}\n"));
+    }
+    for withheld in &loaded.withheld {
+        let keys: Vec<String> = withheld.keys.iter().map(|key| format!("`{}` (could {})", key.key, key.could)).collect();
+        text.push_str(&format!(
+            "- not trusted, so not used: {} of `{}`; `eca trust` in a terminal trusts it\n",
+            keys.join(", "),
+            withheld.file.display()
+        ));
+    }
+    text
+}
+
+async fn sandbox_words() -> String {
+    let support = sandbox::support().await;
+    if support.landlock == 0 {
+        return "not supported by this system".to_owned();
+    }
+    let network = match support.network {
+        NetworkBlock::All => "the network can be cut off",
+        NetworkBlock::TcpOnly => "TCP only can be cut off",
+        NetworkBlock::Nothing => "the network cannot be cut off",
+    };
+    format!("Landlock {}, {network}", support.landlock)
+}
+
+fn provider_words(view: &ProviderView) -> String {
+    let key = match &view.key_source {
+        KeySource::Config => "key from the configuration".to_owned(),
+        KeySource::Login => "key entered by login".to_owned(),
+        KeySource::Env(name) => format!("key from `{name}`"),
+        KeySource::Netrc => "key from netrc".to_owned(),
+        KeySource::None if view.state == ProviderState::Local => "needs no key".to_owned(),
+        KeySource::None if view.state == ProviderState::NotRunning => "is not running".to_owned(),
+        KeySource::None => "no key".to_owned(),
+    };
+    format!("{key}, {} models, {}", view.model_count, view.url)
+}
