@@ -307,8 +307,9 @@ impl ChatActor {
     }
 
     fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let due =
-            self.shared.settings().config().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+        let due = self.shared.settings().config().chat.title
+            && !self.named_by_user
+            && TITLE_AT_PROMPTS.contains(&self.prompts);
         due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
     }
 

@@ -7,10 +7,7 @@ use crate::workspace::Workspace;
 
 pub(super) async fn report(shared: &Shared, workspace: &Workspace) -> String {
     let settings = shared.settings();
-    let mut text = format!(
-        "## eca {}\n",
-        env!("CARGO_PKG_VERSION"),
-    );
+    let mut text = format!("## eca {}\n", env!("CARGO_PKG_VERSION"),);
     for root in workspace.roots() {
         text.push_str(&format!("- workspace: `{}`\n", root.path.display()));
     }
@@ -40,7 +37,8 @@ pub(super) async fn report(shared: &Shared, workspace: &Workspace) -> String {
         text.push_str(&format!("- problem: {problem}\n"));
     }
     for withheld in &loaded.withheld {
-        let keys: Vec<String> = withheld.keys.iter().map(|key| format!("`{}` (could {})", key.key, key.could)).collect();
+        let keys: Vec<String> =
+            withheld.keys.iter().map(|key| format!("`{}` (could {})", key.key, key.could)).collect();
         text.push_str(&format!(
             "- not trusted, so not used: {} of `{}`; `eca trust` in a terminal trusts it\n",
             keys.join(", "),

@@ -92,9 +92,7 @@ impl Store {
                 return Ok(Err(StoreError::unknown_chat(&from)));
             }
             let (from, to) = (from.as_str(), to.as_str());
-            connection
-                .prepare_cached("DELETE FROM chats WHERE id = ?1 AND message_count = 0")?
-                .execute([to])?;
+            connection.prepare_cached("DELETE FROM chats WHERE id = ?1 AND message_count = 0")?.execute([to])?;
             if queries::exists(connection, &ChatId::new(to))? {
                 return Ok(Err(StoreError::ChatExists { chat: to.to_owned() }));
             }

@@ -224,12 +224,7 @@ impl ChatActor {
         notes
     }
 
-    async fn keep_prompt(
-        &self,
-        item: NewMessage,
-        prompt: &Prompt,
-        model: Option<&ModelId>,
-    ) -> Result<(), StoreError> {
+    async fn keep_prompt(&self, item: NewMessage, prompt: &Prompt, model: Option<&ModelId>) -> Result<(), StoreError> {
         let meta = ChatMeta {
             model: model.cloned(),
             agent: prompt.agent.clone(),

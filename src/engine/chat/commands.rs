@@ -122,11 +122,8 @@ impl ChatActor {
     }
 
     async fn resume(&mut self, which: &str, prompt: &Prompt) -> Result<String, String> {
-        let query = ListQuery {
-            workspace_key: Some(history_key(prompt).await),
-            limit: Some(LISTED),
-            ..ListQuery::default()
-        };
+        let query =
+            ListQuery { workspace_key: Some(history_key(prompt).await), limit: Some(LISTED), ..ListQuery::default() };
         let chats = self.shared.store.list(query).await.map_err(|error| error.to_string())?;
         let chats: Vec<_> = chats.into_iter().filter(|chat| chat.id != self.id && chat.message_count > 0).collect();
         if which.is_empty() {
@@ -137,7 +134,9 @@ impl ChatActor {
             let lines: Vec<String> = chats.iter().enumerate().map(line).collect();
             return Ok(match lines.is_empty() {
                 true => "There are no earlier chats in this workspace.".to_owned(),
-                false => format!("Earlier chats, newest first:\n{}\n\n`/resume 1` goes on with the first.", lines.join("\n")),
+                false => {
+                    format!("Earlier chats, newest first:\n{}\n\n`/resume 1` goes on with the first.", lines.join("\n"))
+                }
             });
         }
         let index = match which {
@@ -174,11 +173,8 @@ impl ChatActor {
         if words.is_empty() {
             return Err("Say what to look for: `/search words`.".to_owned());
         }
-        let query = SearchQuery {
-            text: words.to_owned(),
-            workspace_key: Some(history_key(prompt).await),
-            limit: LISTED,
-        };
+        let query =
+            SearchQuery { text: words.to_owned(), workspace_key: Some(history_key(prompt).await), limit: LISTED };
         let hits = self.shared.store.search(query).await.map_err(|error| error.to_string())?;
         if hits.is_empty() {
             return Ok(format!("Nothing in the chats of this workspace matches \"{words}\"."));
@@ -218,7 +214,8 @@ impl ChatActor {
         let shown = path.display().to_string();
         let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await.map_err(|error| error.to_string())?;
         let bytes = read.map_err(|error| format!("{shown}: {error}"))?;
-        let document = serde_json::from_slice(&bytes).map_err(|error| format!("{shown} is not an exported chat: {error}"))?;
+        let document =
+            serde_json::from_slice(&bytes).map_err(|error| format!("{shown} is not an exported chat: {error}"))?;
         let key = Some(history_key(prompt).await);
         let chat = self.shared.store.import(document, key).await.map_err(|error| error.to_string())?;
         Ok(format!("The chat of {shown} is here now; `/resume` lists it. Its id is {chat}."))
