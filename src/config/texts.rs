@@ -119,11 +119,9 @@ mod tests {
 
     #[test]
     fn dangers_are_named_once_per_form() {
-        let could: Vec<_> = dangers("${cmd:a}${env:B}${cmd:c} ${HOME}").into_iter().map(|key| (key.key, key.could)).collect();
-        assert_eq!(
-            could,
-            [("${cmd:…}".to_owned(), "run programs"), ("${env:…}".to_owned(), "read files of yours")]
-        );
+        let could: Vec<_> =
+            dangers("${cmd:a}${env:B}${cmd:c} ${HOME}").into_iter().map(|key| (key.key, key.could)).collect();
+        assert_eq!(could, [("${cmd:…}".to_owned(), "run programs"), ("${env:…}".to_owned(), "read files of yours")]);
         assert_eq!(dangers("plain ${} $1 {{ x }}"), []);
     }
 

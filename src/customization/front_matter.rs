@@ -23,6 +23,8 @@ const MAX_FLOW_LINES: usize = 200;
 pub(super) struct Split {
     pub(super) values: Map<String, Value>,
     pub(super) body: String,
+    /// Where the body begins, from 1 on.
+    pub(super) body_line: usize,
 }
 
 /// What is wrong with the block, and on which line of the file.
@@ -36,12 +38,19 @@ pub(super) struct Flaw {
 pub(super) fn split(text: &str) -> Result<Split, Flaw> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let Some((block, body)) = block_and_body(&text) else {
-        return Ok(Split { values: Map::new(), body: text.trim().to_owned() });
+        return Ok(Split::new(Map::new(), &text, &text));
     };
     if block.len() > MAX_BYTES {
         return Err(Flaw { line: 1, message: "the block of settings is larger than 64 KiB" });
     }
-    Ok(Split { values: parse(block)?, body: body.trim().to_owned() })
+    Ok(Split::new(parse(block)?, body, &text))
+}
+
+impl Split {
+    fn new(values: Map<String, Value>, body: &str, whole: &str) -> Self {
+        let before = &whole[..whole.len() - body.trim_start().len()];
+        Self { values, body: body.trim().to_owned(), body_line: before.matches('\n').count() + 1 }
+    }
 }
 
 /// The lines between the two marks, and what follows.
@@ -198,7 +207,8 @@ impl<'a> Parser<'a> {
 
     /// Whether the line before is an item of a list at `indent`.
     fn inside_list(&self, indent: usize) -> bool {
-        let before = self.lines[..self.at].iter().rev().find(|line| !line.text.is_empty() && !line.text.starts_with('#'));
+        let before =
+            self.lines[..self.at].iter().rev().find(|line| !line.text.is_empty() && !line.text.starts_with('#'));
         before.is_some_and(|line| line.indent == indent && item(line.text).is_some())
     }
 

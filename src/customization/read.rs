@@ -11,11 +11,11 @@ use std::time::SystemTime;
 use super::Sources;
 use super::front_matter::{self, Split};
 use super::stamp::Stamp;
+use crate::config::ConfigProblem;
 use crate::config::commands::{CommandCall, Memory};
 use crate::config::files::{is_inside, read_text, resolve};
 use crate::config::texts::{self, TextContext};
 use crate::config::trust::{Withheld, WithheldKey};
-use crate::config::ConfigProblem;
 
 /// A larger text is not meant for a prompt.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
@@ -66,6 +66,8 @@ pub(super) struct Document {
     pub(super) split: Split,
     /// Whether the user owns or trusts it.
     pub(super) trusted: bool,
+    /// What would be trusted.
+    pub(super) hash: Option<String>,
 }
 
 /// One load in progress.
@@ -77,7 +79,7 @@ pub(super) struct Reader<'a> {
     pub(super) roots: Vec<PathBuf>,
     pub(super) problems: Vec<ConfigProblem>,
     pub(super) withheld: Vec<Withheld>,
-    pub(super) calls: BTreeSet<CommandCall>,
+    calls: BTreeSet<CommandCall>,
     pub(super) stamp: Stamp,
     bytes_left: usize,
 }
@@ -98,6 +100,10 @@ impl<'a> Reader<'a> {
         }
     }
 
+    pub(super) fn calls(&self) -> Vec<CommandCall> {
+        self.calls.iter().cloned().collect()
+    }
+
     pub(super) fn report(&mut self, file: &Path, line: Option<usize>, message: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(ConfigProblem { source: file.display().to_string(), line, message: message.into() });
@@ -114,6 +120,15 @@ impl<'a> Reader<'a> {
             Origin::Global => Border::None,
             Origin::Workspace => Border::Workspace,
         }
+    }
+
+    /// The folders that patterns in a file are relative to, by all their names: its own one for a
+    /// file of a workspace, all of them for the user's.
+    pub(super) fn roots_for(&self, file: &Path) -> Vec<PathBuf> {
+        let names = self.roots.iter().zip(&self.sources.roots);
+        let own = names.clone().find(|(real, _)| is_inside(file, real));
+        let chosen: Vec<_> = own.map_or_else(|| names.collect(), |own| vec![own]);
+        chosen.into_iter().flat_map(|(real, written)| [real.clone(), written.clone()]).collect()
     }
 
     /// The text of a file; `None` when there is none, or when it cannot be used, which is reported.
@@ -152,22 +167,20 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn document_of(&mut self, file: File) -> Option<Document> {
-        let trusted = self.is_trusted(&file);
-        let text = self.expand(&file, trusted)?;
+        // The user's own files are trusted, those of a workspace by their content.
+        let hash = match file.origin {
+            Origin::Global => None,
+            Origin::Workspace => self.hash(&file),
+        };
+        let trusted =
+            file.origin == Origin::Global || hash.is_some() && self.sources.trusted.get(&file.path) == hash.as_ref();
+        let text = if trusted { self.expand(&file)? } else { self.keep(&file, &hash) };
         match front_matter::split(&text) {
-            Ok(split) => Some(Document { path: file.path, origin: file.origin, split, trusted }),
+            Ok(split) => Some(Document { path: file.path, origin: file.origin, split, trusted, hash }),
             Err(flaw) => {
                 self.report(&file.path, Some(flaw.line), format!("{}; the file is ignored", flaw.message));
                 None
             }
-        }
-    }
-
-    /// The user's own files are trusted, those of a workspace by their content.
-    fn is_trusted(&self, file: &File) -> bool {
-        file.origin == Origin::Global || {
-            let hash = self.hash(file);
-            hash.is_some() && self.sources.trusted.get(&file.path) == hash.as_ref()
         }
     }
 
@@ -177,26 +190,23 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes what of a workspace's file does not count because it is not trusted.
-    pub(super) fn withhold(&mut self, path: &Path, text: &str, origin: Origin, keys: Vec<WithheldKey>) {
-        let file = File { path: path.to_owned(), origin, text: text.to_owned(), written: None };
-        match self.withheld.iter_mut().find(|withheld| withheld.file == path) {
+    pub(super) fn withhold(&mut self, file: &Path, hash: &Option<String>, keys: Vec<WithheldKey>) {
+        match self.withheld.iter_mut().find(|withheld| withheld.file == file) {
             Some(known) => known.keys.extend(keys),
-            None => {
-                let hash = self.hash(&file);
-                self.withheld.push(Withheld { file: file.path, hash, keys });
-            }
+            None => self.withheld.push(Withheld { file: file.to_owned(), hash: hash.clone(), keys }),
         }
     }
 
-    fn expand(&mut self, file: &File, trusted: bool) -> Option<String> {
+    /// The text as it is written.
+    fn keep(&mut self, file: &File, hash: &Option<String>) -> String {
         let dangers = texts::dangers(&file.text);
-        if dangers.is_empty() {
-            return Some(file.text.clone());
+        if !dangers.is_empty() {
+            self.withhold(&file.path, hash, dangers);
         }
-        if !trusted {
-            self.withhold(&file.path, &file.text, file.origin, dangers);
-            return Some(file.text.clone());
-        }
+        file.text.clone()
+    }
+
+    fn expand(&mut self, file: &File) -> Option<String> {
         let env = |name: &str| (self.sources.env)(name);
         let expanded = texts::expand(
             &file.text,
@@ -341,7 +351,8 @@ fn holds_keys(file: &Path) -> bool {
     let name = file.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let endings = ["env", "pem", "key", "p12", "pfx", "jks", "keystore", "kdbx", "gpg"];
-    let beginnings = [".env", "id_", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", "credentials"];
+    let beginnings =
+        [".env", "id_", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", "credentials"];
     endings.contains(&extension) || beginnings.iter().any(|beginning| name.starts_with(beginning))
 }
 

@@ -204,7 +204,8 @@ fn environment<'a>() -> Environment<'a> {
 }
 
 fn failed(error: minijinja::Error) -> TemplateError {
-    let reason = error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()));
+    let reason =
+        error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()));
     TemplateError::Failed { line: error.line(), reason }
 }
 

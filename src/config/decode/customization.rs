@@ -28,7 +28,12 @@ impl<'a> Decoder<'a> {
             decoder.flag(chat, "autoSyncSystemPrompt", sync, default.auto_sync_system_prompt);
         });
         let compact = &mut config.auto_compact_percentage;
-        self.value(values, "autoCompactPercentage", |found| percentage(found, defaults.auto_compact_percentage), compact);
+        self.value(
+            values,
+            "autoCompactPercentage",
+            |found| percentage(found, defaults.auto_compact_percentage),
+            compact,
+        );
         let CustomizationConfig { rules, commands, skills, include_parent_agents_files, compat_rules } =
             &mut config.customization;
         for (key, target) in [("rules", rules), ("commands", commands), ("skills", skills)] {
@@ -98,8 +103,7 @@ impl<'a> Decoder<'a> {
         self.flag(entry, "visible", &mut hook.visible, true);
         self.optional_text(entry, "description", &mut hook.description, Blank::IsNone);
         self.flag(entry, "runOnError", &mut hook.run_on_error, false);
-        for (key, is_there) in
-            [("type", complete || entry.contains_key("type")), ("actions", !hook.actions.is_empty())]
+        for (key, is_there) in [("type", complete || entry.contains_key("type")), ("actions", !hook.actions.is_empty())]
         {
             if !is_there {
                 self.report(key, "a hook needs it; the hook is ignored");
@@ -307,8 +311,14 @@ mod tests {
             (json!({"type": "chatEnd", "actions": [{"shell": "x", "timeout": 3_600_001}]}), "milliseconds"),
             (json!({"type": "chatEnd", "actions": "x"}), "list"),
             (json!({"type": "chatEnd", "matcher": 7, "actions": [{"shell": "x"}]}), "a string or an object"),
-            (json!({"type": "chatEnd", "matcher": {"t": {"argsMatchers": {"a": [1]}}}, "actions": [{"shell": "x"}]}), "strings"),
-            (json!({"type": "chatEnd", "matcher": {"t": {"argsMatchers": 1}}, "actions": [{"shell": "x"}]}), "argsMatchers"),
+            (
+                json!({"type": "chatEnd", "matcher": {"t": {"argsMatchers": {"a": [1]}}}, "actions": [{"shell": "x"}]}),
+                "strings",
+            ),
+            (
+                json!({"type": "chatEnd", "matcher": {"t": {"argsMatchers": 1}}, "actions": [{"shell": "x"}]}),
+                "argsMatchers",
+            ),
             (json!({"type": null, "actions": [{"shell": "x"}]}), "one of"),
         ] {
             let (config, problems) = read(json!({"hooks": {"h": hook}}));

@@ -36,6 +36,13 @@ fn the_block_is_taken_off() {
 }
 
 #[test]
+fn the_body_knows_its_line() {
+    for (text, line) in [("x", 1), ("\n\nx", 3), ("---\na: 1\n---\nx", 4), ("---\r\n---\r\n\r\nx\r\ny", 4)] {
+        assert_eq!(split(text).unwrap().body_line, line, "{text:?}");
+    }
+}
+
+#[test]
 fn single_values() {
     for (block, expected) in [
         ("a: text", json!("text")),
