@@ -109,16 +109,7 @@ fn mentions(text: &str) -> Vec<String> {
         match (fence, mark) {
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
-            (None, None) => {
-                // Every other part lies between two backticks; one alone opens nothing.
-                let parts: Vec<&str> = line.split('`').collect();
-                let unpaired = parts.len().is_multiple_of(2).then(|| parts.len() - 1);
-                for (index, part) in parts.iter().enumerate() {
-                    if index.is_multiple_of(2) || Some(index) == unpaired {
-                        found.extend(mentions_in(part));
-                    }
-                }
-            }
+            (None, None) => found.extend(outside_code(line).into_iter().flat_map(mentions_in)),
             _ => {}
         }
         if found.len() >= MAX_MENTIONS {
@@ -127,6 +118,31 @@ fn mentions(text: &str) -> Vec<String> {
     }
     found.truncate(MAX_MENTIONS);
     found
+}
+
+/// The parts of a line that are not between equally long runs of backticks.
+fn outside_code(line: &str) -> Vec<&str> {
+    let run_at = |text: &str| text.len() - text.trim_start_matches('`').len();
+    let mut parts = Vec::new();
+    let mut rest = line;
+    while let Some(open) = rest.find('`') {
+        let length = run_at(&rest[open..]);
+        let inside = open + length;
+        // The closing run is the next one of the same length.
+        let mut at = inside;
+        let close = loop {
+            let Some(next) = rest[at..].find('`').map(|next| next + at) else { break None };
+            match run_at(&rest[next..]) {
+                found if found == length => break Some(next + length),
+                found => at = next + found,
+            }
+        };
+        let end = close.unwrap_or(inside);
+        parts.push(&rest[..open]);
+        rest = &rest[end..];
+    }
+    parts.push(rest);
+    parts
 }
 
 fn mentions_in(text: &str) -> impl Iterator<Item = String> + '_ {
@@ -140,7 +156,7 @@ fn mentions_in(text: &str) -> impl Iterator<Item = String> + '_ {
         let end = rest.find(|c: char| c.is_whitespace() || "()[]{}<>\"'`,;!?*|".contains(c)).unwrap_or(rest.len());
         let path = rest[..end].trim_end_matches(['.', ':']);
         let extension = Path::new(path).extension()?.to_str()?;
-        let plausible = extension.len() <= 10 && extension.chars().all(char::is_alphanumeric);
+        let plausible = !path.starts_with('@') && extension.len() <= 10 && extension.chars().all(char::is_alphanumeric);
         plausible.then(|| path.to_owned())
     })
 }

@@ -11,7 +11,6 @@ mod matcher;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -146,7 +145,8 @@ impl HookRunner {
                     }
                     ended = run => ended,
                 };
-                let outcome = interpret(event.kind(), &ended.exit, &ended.stdout, &ended.stderr);
+                let mut outcome = interpret(event.kind(), &ended.exit, &ended.stdout, &ended.stderr);
+                event.restrict(&mut outcome);
                 show.finished(&ended.exit, &outcome, &ended.stderr);
                 if let Some(error) = &outcome.error {
                     tracing::warn!(hook = hook.name, kind = event.kind().name(), error, "a hook failed");
@@ -275,3 +275,6 @@ impl<'a> Show<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

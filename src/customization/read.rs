@@ -260,8 +260,13 @@ impl<'a> Reader<'a> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
         let mut entries = 0;
+        let mut is_cut = false;
         let mut open = VecDeque::from([(start.to_owned(), 0)]);
         while let Some((path, depth)) = open.pop_front() {
+            if found.len() >= MAX_FILES {
+                is_cut = true;
+                break;
+            }
             self.stamp.note(&path);
             let Ok(metadata) = std::fs::metadata(&path) else { continue };
             if metadata.is_file() {
@@ -272,7 +277,7 @@ impl<'a> Reader<'a> {
             }
             // A link may lead back up, or to what was seen under another name.
             let is_new = std::fs::canonicalize(&path).is_ok_and(|real| seen.insert(real));
-            if !metadata.is_dir() || !is_new {
+            if !metadata.is_dir() || !is_new || depth > MAX_DEPTH {
                 continue;
             }
             if let Err(why) = self.check_border(&path, border) {
@@ -281,19 +286,15 @@ impl<'a> Reader<'a> {
             }
             let mut names = self.names_in(&path, MAX_ENTRIES - entries);
             entries += names.len();
-            if let Some(unit) = unit.filter(|unit| names.iter().any(|name| name.file_name() == Some(unit.as_ref()))) {
+            let holds = |unit: &&str| names.iter().any(|name| name.file_name().is_some_and(|name| name == *unit));
+            if let Some(unit) = unit.filter(holds) {
                 names = vec![path.join(unit)];
             }
-            if depth >= MAX_DEPTH {
-                names.retain(|name| !name.is_dir());
-            }
             open.extend(names.into_iter().map(|name| (name, depth + 1)));
-            if found.len() >= MAX_FILES || entries >= MAX_ENTRIES {
-                self.report(start, None, "too many files; only some are read");
-                break;
-            }
         }
-        found.truncate(MAX_FILES);
+        if is_cut || entries >= MAX_ENTRIES {
+            self.report(start, None, "too many files; only some are read");
+        }
         found.sort();
         found
     }
@@ -357,4 +358,16 @@ fn holds_keys(file: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_keys_are_known_by_their_names() {
+        for name in [".env", ".env.local", "prod.env", "id_rsa", "server.PEM", "x.key", ".netrc", "credentials.json"] {
+            assert!(holds_keys(Path::new("/r").join(name).as_path()), "{name}");
+        }
+        for name in ["AGENTS.md", "environment.md", "keys.md", "identity.txt", "key"] {
+            assert!(!holds_keys(Path::new("/r").join(name).as_path()), "{name}");
+        }
+    }
+}

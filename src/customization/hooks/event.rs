@@ -144,10 +144,17 @@ impl HookEvent {
         matches!(self, Self::PostToolCall { error: true, .. })
     }
 
+    /// Takes out of an answer what cannot be done here.
+    pub(super) fn restrict(&self, outcome: &mut HookOutcome) {
+        if matches!(self, Self::PreRequest { replaceable: false, .. }) {
+            outcome.replaced_prompt = None;
+        }
+    }
+
     /// Takes up what a hook changed, for the next one.
     pub(super) fn absorb(&mut self, outcome: &HookOutcome) {
         match self {
-            Self::PreRequest { prompt, replaceable: true } => {
+            Self::PreRequest { prompt, .. } => {
                 if let Some(replaced) = &outcome.replaced_prompt {
                     prompt.clone_from(replaced);
                 }
