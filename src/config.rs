@@ -10,13 +10,16 @@ pub mod keys;
 pub mod load;
 pub mod schema;
 pub mod show;
+pub mod texts;
 pub mod trust;
 pub mod watch;
 
+pub(crate) mod files;
+
 mod agents;
+mod customization;
 mod decode;
 mod document;
-mod files;
 mod gather;
 mod index;
 mod interpolate;
@@ -30,6 +33,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use customization::{
+    CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
+};
 pub use index::{IndexConfig, RepoMapConfig};
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
@@ -63,7 +69,12 @@ pub struct Config {
     pub custom_tools: BTreeMap<String, CustomToolConfig>,
     /// How long the editor's language servers may take to answer.
     pub lsp_timeout: Duration,
-    /// How full the context window may get before a chat is compacted; 0 is never.
+    /// Where rules, skills and commands are looked for besides the usual places.
+    pub customization: CustomizationConfig,
+    /// By name, which is also the order they run in.
+    pub hooks: BTreeMap<String, HookConfig>,
+    pub prompts: PromptsConfig,
+    /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
     /// What of a workspace is found and listed.
     pub index: IndexConfig,
@@ -85,6 +96,10 @@ pub struct ChatConfig {
     pub title: bool,
     /// How many model calls one turn may make before it is ended.
     pub max_steps: u32,
+    /// Whether new chats run tools without asking.
+    pub default_trust: bool,
+    /// Whether a chat takes up changes of its system prompt by itself.
+    pub auto_sync_system_prompt: bool,
 }
 
 /// One entry of `agent`.
@@ -237,7 +252,7 @@ impl Default for Config {
             default_model: None,
             default_agent: "code".to_owned(),
             welcome_message: None,
-            chat: ChatConfig { title: true, max_steps: 200 },
+            chat: ChatConfig { title: true, max_steps: 200, default_trust: false, auto_sync_system_prompt: false },
             agents: BTreeMap::new(),
             variants_by_model: BTreeMap::new(),
             local_discovery: true,
@@ -249,6 +264,9 @@ impl Default for Config {
             disabled_tools: Vec::new(),
             custom_tools: BTreeMap::new(),
             lsp_timeout: Duration::from_secs(30),
+            customization: CustomizationConfig::default(),
+            hooks: BTreeMap::new(),
+            prompts: PromptsConfig::default(),
             auto_compact_percentage: 75,
             index: IndexConfig::default(),
         }

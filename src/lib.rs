@@ -11,6 +11,7 @@ pub mod base;
 pub mod cli;
 pub mod config;
 pub mod context;
+pub mod customization;
 pub mod engine;
 pub mod frontends;
 pub mod host;

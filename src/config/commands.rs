@@ -74,6 +74,11 @@ impl Memory {
         self.texts.clone_from(&loaded.texts);
     }
 
+    /// Forgets all commands but these.
+    pub fn keep_only(&mut self, calls: &[CommandCall]) {
+        self.outputs.retain(|call, _| calls.contains(call));
+    }
+
     /// A command that failed is worth another try when something has changed.
     pub fn forget_failures(&mut self) {
         self.outputs.retain(|_, output| output.is_ok());

@@ -6,6 +6,7 @@
 //! secret.
 
 mod choices;
+mod customization;
 mod index;
 mod tools;
 
@@ -52,6 +53,7 @@ impl<'a> Decoder<'a> {
         self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
         self.agents(values, config);
         self.tools(values, config);
+        self.customization(values, config);
         self.variants_by_model(values, config);
         self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);

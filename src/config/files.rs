@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 /// The text of a regular file of at most `max_bytes`. The error is a short reason.
-pub(super) fn read_text(path: &Path, max_bytes: u64) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<String, String> {
     let bytes = read_bytes(path, max_bytes)?;
     String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())
 }
 
-pub(super) fn read_bytes(path: &Path, max_bytes: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn read_bytes(path: &Path, max_bytes: u64) -> Result<Vec<u8>, String> {
     let unreadable = |error: io::Error| format!("cannot be read ({})", error.kind());
     // Opening a named pipe would wait for its writer, possibly for ever.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -19,14 +19,15 @@ pub(super) fn read_bytes(path: &Path, max_bytes: u64) -> Result<Vec<u8>, String>
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > max_bytes {
-        return Err(format!("larger than {} MiB", max_bytes / (1024 * 1024)));
+        let (size, unit) = if max_bytes < 1024 * 1024 { (max_bytes / 1024, "KiB") } else { (max_bytes >> 20, "MiB") };
+        return Err(format!("larger than {size} {unit}"));
     }
     Ok(bytes)
 }
 
 /// What a path in a configuration means: `~` is the home folder, and a relative path starts at
 /// `directory`.
-pub(super) fn resolve(path: &Path, directory: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
+pub(crate) fn resolve(path: &Path, directory: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
     match path.strip_prefix("~") {
         Ok(below) => Ok(home.ok_or("the home directory is not known")?.join(below)),
         Err(_) => Ok(directory.join(path)),
@@ -35,7 +36,7 @@ pub(super) fn resolve(path: &Path, directory: &Path, home: Option<&Path>) -> Res
 
 /// Whether `path` is in `folder`, by its name or by what its links lead to. Who controls the folder
 /// controls both.
-pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
+pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let named = without_dots(path).starts_with(without_dots(folder));
     named
@@ -43,7 +44,8 @@ pub(super) fn is_inside(path: &Path, folder: &Path) -> bool {
         || real(folder).is_some_and(|folder| without_dots(path).starts_with(folder))
 }
 
-fn without_dots(path: &Path) -> PathBuf {
+/// `path` without `.` and `..`, by its name alone.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

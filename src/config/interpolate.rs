@@ -76,6 +76,14 @@ pub(super) fn has_forms(value: &Value) -> bool {
     found
 }
 
+/// The names of the forms in `text`.
+pub(super) fn form_names(text: &str) -> impl Iterator<Item = &str> {
+    Pieces { rest: text }.filter_map(|piece| match piece {
+        Piece::Form { name, .. } => Some(name),
+        Piece::Text(_) => None,
+    })
+}
+
 fn each_string(value: &Value, action: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => action(text),

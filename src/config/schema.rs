@@ -43,6 +43,9 @@ fn leaf(key: &Key) -> Value {
         Kind::Number(least) => json!({"type": ["number", "null"], "minimum": least}),
         Kind::Seconds => json!({"type": ["number", "null"], "exclusiveMinimum": 0}),
         Kind::Texts => json!({"type": ["array", "string", "null"], "items": {"type": "string"}}),
+        Kind::Paths => json!({"type": ["array", "null"], "items": {"type": ["object", "string"],
+            "properties": {"path": {"type": "string"}}, "additionalProperties": false}}),
+        Kind::Objects => json!({"type": ["array", "null"], "items": {"type": "object"}}),
         Kind::TextMap => json!({"type": ["object", "null"], "additionalProperties": {"type": ["string", "null"]}}),
         Kind::Object => json!({"type": ["object", "null"]}),
         Kind::Anything => json!({}),
@@ -120,13 +123,15 @@ mod tests {
         for (text, complaint) in [
             (r#"{"chat": {"maxSteps": 0}}"#, "/chat/maxSteps has a wrong value"),
             (r#"{"connectTimeoutSeconds": 0}"#, "/connectTimeoutSeconds has a wrong value"),
+            (r#"{"rules": [{"file": "x"}]}"#, "/rules/file is not allowed"),
+            (r#"{"hooks": {"h": {"actions": ["x"]}}}"#, "/hooks/h/actions has a wrong value"),
             (r#"{"extraConfigs": [1]}"#, "/extraConfigs has a wrong value"),
             (r#"{"providers": {"p": {"urll": "x"}}}"#, "/providers/p/urll is not allowed"),
             (r#"{"providers": {"p": {"extraHeaders": {"a": 1}}}}"#, "/providers/p/extraHeaders/a has a wrong value"),
         ] {
             assert_eq!(check(text), [complaint], "{text}");
         }
-        let good = r#"{"hooks": [1], "extraConfigs": "one", "defaultModel": null,
+        let good = r#"{"otlp": [1], "rules": ["a", {"path": "b"}], "hooks": {"h": {"type": "chatEnd", "actions": [{}]}}, "extraConfigs": "one", "defaultModel": null,
             "providers": {"p": {"models": {"m": null, "n": {"extraPayload": {"x": [1]}}}}}}"#;
         assert_eq!(check(good), Vec::<String>::new());
         assert_eq!(schema()["properties"]["chat"]["properties"]["maxSteps"]["default"], 200);

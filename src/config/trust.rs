@@ -52,6 +52,7 @@ const DANGERS: &[(&str, &str)] = &[
     ("otlp", SEND),
     ("netrcFile", READ),
     ("extraConfigs", READ),
+    ("includeParentAgentsFiles", READ),
     ("index", READ),
     ("toolCall", ACT),
     ("chat", ACT),
@@ -62,6 +63,7 @@ const DANGERS: &[(&str, &str)] = &[
     ("commands", SPEAK),
     ("skills", SPEAK),
     ("prompts", SPEAK),
+    ("compatRules", SPEAK),
     ("completion", SPEAK),
     ("rewrite", SPEAK),
     ("welcomeMessage", SPEAK),
@@ -94,6 +96,27 @@ fn is_harmless(key: &str, value: &Value, withheld: &mut Vec<WithheldKey>) -> boo
     let could = if HARMLESS.contains(&key) && is_single { READ } else { danger };
     withheld.push(WithheldKey { key: crate::base::text::one_line(key, 60), could });
     false
+}
+
+/// A form of interpolation in a text of a workspace that is not trusted.
+pub(super) fn withheld_form(name: &str) -> WithheldKey {
+    let could = match name {
+        "cmd" => RUN,
+        _ => READ,
+    };
+    WithheldKey { key: format!("${{{name}:…}}"), could }
+}
+
+impl WithheldKey {
+    /// Consents that an agent of a workspace would give to tools.
+    pub(crate) fn tools() -> Self {
+        Self { key: "tools".to_owned(), could: ACT }
+    }
+
+    /// A name that the user already uses for something else.
+    pub(crate) fn name() -> Self {
+        Self { key: "name".to_owned(), could: SPEAK }
+    }
 }
 
 /// What is trusted when this content is: a hash of the text and of each file in `root` that it

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use super::sandbox::Confinement;
@@ -130,20 +130,40 @@ pub async fn shell(
 ) -> Result<Output, RunError> {
     let (program, flag) = if cfg!(windows) { ("powershell.exe", "-Command") } else { ("bash", "-c") };
     let mut guarded = guarded(program, [flag, text])?;
-    guarded.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(directory) = directory {
         guarded.command.current_dir(directory);
     }
+    run_with_input(guarded, &[], patience, max_bytes).await
+}
+
+/// Runs a program to its end and gives it `input`, which it need not read; otherwise like [`shell`].
+pub async fn run_with_input(
+    mut guarded: Guarded,
+    input: &[u8],
+    patience: Duration,
+    max_bytes: u64,
+) -> Result<Output, RunError> {
+    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+    guarded.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut child, leash) = guarded.spawn()?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let run = async {
-        let (stdout, stderr) = tokio::join!(read_bounded(stdout, max_bytes), read_bounded(stderr, max_bytes));
+        // All at once: a program may print before it has read, and need not read at all.
+        let (stdout, stderr, ()) =
+            tokio::join!(read_bounded(stdout, max_bytes), read_bounded(stderr, max_bytes), write(stdin, input));
         let status = child.wait().await?;
         Ok(Output { code: status.code(), stdout, stderr })
     };
     let result = tokio::time::timeout(patience, run).await;
     drop(leash);
     result.map_err(|_| RunError::Timeout(patience))?
+}
+
+/// Writes all that is wanted; dropping the pipe then says that this was all.
+async fn write(target: Option<impl AsyncWrite + Unpin>, input: &[u8]) {
+    if let Some(mut target) = target {
+        let _ = target.write_all(input).await;
+    }
 }
 
 /// Reads to the end, keeps the beginning.

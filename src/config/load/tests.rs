@@ -203,7 +203,7 @@ fn every_key_is_read() {
         default_model: None,
         default_agent: "plan".to_owned(),
         welcome_message: Some("hi".to_owned()),
-        chat: ChatConfig { title: false, max_steps: 3 },
+        chat: ChatConfig { title: false, max_steps: 3, ..Config::default().chat },
         local_discovery: false,
         stream_idle_timeout: Duration::from_millis(500),
         connect_timeout: Duration::from_secs(3),
