@@ -15,10 +15,11 @@ pub mod commands;
 mod context;
 mod doctor;
 mod emitter;
+mod hooks;
+mod instructions;
 mod journal;
 mod live_output;
 mod output;
-mod prompts;
 mod replay;
 mod request;
 mod title;
@@ -40,6 +41,8 @@ use tokio::sync::{oneshot, watch};
 use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
 use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Config, Secret};
+use crate::customization::hooks::{HookRunner, Setting};
+use crate::customization::prompt::Environment;
 use crate::host::Host;
 use crate::llm::ModelInfo;
 use crate::providers::Registry;
@@ -55,6 +58,8 @@ pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
     ToolCallOrigin, ToolCallStage, UsageReport,
 };
+pub use instructions::FindSources;
+use instructions::Instructions;
 pub use login::{LoginError, LoginOption};
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 
@@ -77,6 +82,11 @@ pub struct Options {
     pub host: Arc<dyn Host>,
     /// Where outputs go that are too long for a model.
     pub outputs: Option<PathBuf>,
+    /// Where rules, skills, commands and agents are looked for.
+    pub find_sources: FindSources,
+    pub environment: Environment,
+    /// What hooks are told of this session; the workspace comes with each prompt.
+    pub hook_setting: Setting,
     pub pace: Pace,
 }
 
@@ -120,6 +130,8 @@ struct Shared {
     tools: Vec<Arc<dyn Tool>>,
     jobs: Jobs,
     outputs: Option<PathBuf>,
+    instructions: Instructions,
+    hook_setting: Setting,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
     closing: AtomicBool,
@@ -131,9 +143,18 @@ struct Shared {
 pub struct Settings {
     pub registry: Registry,
     pub loaded: Arc<Loaded>,
+    hooks: Arc<HookRunner>,
 }
 
 impl Settings {
+    pub fn new(registry: Registry, loaded: Arc<Loaded>) -> Self {
+        let (hooks, problems) = HookRunner::new(&loaded.config.hooks);
+        for problem in problems {
+            tracing::warn!(%problem, "a hook cannot be used");
+        }
+        Self { registry, loaded, hooks: Arc::new(hooks) }
+    }
+
     fn config(&self) -> &Config {
         &self.loaded.config
     }
@@ -168,12 +189,24 @@ pub struct Catalog {
 impl Engine {
     /// Does no I/O; the store and the HTTP client open when they are first needed.
     pub fn new(options: Options) -> Self {
-        let Options { registry, store, loaded, secrets, sink, host, outputs, pace } = options;
+        let Options {
+            registry,
+            store,
+            loaded,
+            secrets,
+            sink,
+            host,
+            outputs,
+            find_sources,
+            environment,
+            hook_setting,
+            pace,
+        } = options;
         let jobs = Jobs::default();
         let tools = toolbox::built_in(&jobs);
         Self {
             shared: Arc::new(Shared {
-                settings: RwLock::new(Arc::new(Settings { registry, loaded })),
+                settings: RwLock::new(Arc::new(Settings::new(registry, loaded))),
                 holds: watch::Sender::new(0),
                 store,
                 secrets,
@@ -182,6 +215,8 @@ impl Engine {
                 tools,
                 jobs,
                 outputs,
+                instructions: Instructions::new(find_sources, environment),
+                hook_setting,
                 pace,
                 chats: DashMap::new(),
                 closing: AtomicBool::new(false),
@@ -492,7 +527,7 @@ impl Shared {
         registry.adopt(&settings.registry);
         let listed = tokio::time::timeout(LIST_AFTER_LOGIN, registry.refresh()).await.is_ok();
         let used = registry.describe().into_iter().find(|view| view.id == provider).map(|view| view.key_source);
-        let changed = Settings { registry, loaded: Arc::clone(&settings.loaded) };
+        let changed = Settings::new(registry, Arc::clone(&settings.loaded));
         self.reconfigure(changed).await;
         emitter::say(&*self.sink, Event::ProviderChanged { id: provider.to_owned() }).await;
         if !listed {

@@ -17,6 +17,8 @@ pub struct CustomizationConfig {
     pub include_parent_agents_files: bool,
     /// Whether `CLAUDE.md` and `.cursor/rules` stand in for a missing `AGENTS.md`.
     pub compat_rules: bool,
+    /// Whether nothing of the user's own counts, which test suites of clients ask for.
+    pub isolated: bool,
 }
 
 impl Default for CustomizationConfig {
@@ -27,6 +29,7 @@ impl Default for CustomizationConfig {
             skills: Vec::new(),
             include_parent_agents_files: false,
             compat_rules: true,
+            isolated: false,
         }
     }
 }

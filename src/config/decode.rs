@@ -50,6 +50,7 @@ impl<'a> Decoder<'a> {
         self.optional_text(values, "welcomeMessage", &mut config.welcome_message, Blank::IsText);
         self.flag(values, "localDiscovery", &mut config.local_discovery, defaults.local_discovery);
         config.models_dev &= !self.is_isolated(values);
+        config.customization.isolated |= self.is_isolated(values);
         self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
         self.agents(values, config);
         self.tools(values, config);

@@ -123,6 +123,11 @@ pub fn home() -> Option<PathBuf> {
     home_from(&|name| std::env::var_os(name)).or_else(std::env::home_dir)
 }
 
+/// The program that this process runs; empty when the system does not tell.
+pub fn executable() -> String {
+    std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default()
+}
+
 /// One environment variable of this process.
 pub fn process_variable(name: &str) -> Option<String> {
     // The lookup panics on such names, and an interpolation can contain anything.

@@ -5,6 +5,7 @@
 mod accept;
 mod commands;
 mod equip;
+mod instruct;
 mod login;
 mod operations;
 
@@ -23,7 +24,6 @@ use super::emitter::{Emitter, say};
 use super::event::{ChatEvent, ChatStatus, Event};
 use super::login::Login;
 use super::prompt::{Accepted, Prompt};
-use super::prompts::Prompts;
 use super::request;
 use super::title::TitleJob;
 use super::tool_call::{OpenCall, machine};
@@ -42,6 +42,7 @@ const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 /// A title is made at the first prompt and again when the subject is clearer.
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
+use instruct::Pinned;
 pub(super) use operations::Operation;
 pub use operations::{Done, OpenedChat, OperationError, PageInfo};
 
@@ -134,6 +135,9 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         running: None,
         login: None,
         memory: Arc::new(ChatMemory::default()),
+        pinned: None,
+        start_contexts: Vec::new(),
+        began: false,
     };
     tokio::spawn(actor.run());
     ChatHandle { inbox: sender, live }
@@ -159,6 +163,12 @@ struct ChatActor {
     login: Option<Login>,
     /// What the tools know from one turn to the next.
     memory: Arc<ChatMemory>,
+    /// The system prompt of this chat, which stays what it was.
+    pinned: Option<Pinned>,
+    /// What hooks added when the chat began.
+    start_contexts: Vec<(String, String)>,
+    /// Whether the hooks for the beginning of the chat have run.
+    began: bool,
 }
 
 struct Running {
@@ -272,10 +282,13 @@ impl ChatActor {
         notes.extend(note.map(|note| format!("{note}\n\n")));
         let agent = agent.as_str();
         let agent_config = settings.config().agent_of(agent);
+        let customization = self.shared.instructions.of(&prompt.workspace, settings.config(), &*self.shared.sink).await;
         let variant_payload = self.variant_payload(prompt.variant.as_deref(), agent, &model, &mut notes);
         let (sender, events) = mpsc::channel(16);
         let open = OpenState::default();
         let info = settings.registry.info(&model);
+        let tools = self.turn_tools(prompt, agent, &model, info.as_ref(), &customization);
+        let system = self.system_prompt(prompt, agent, &model, &tools, &customization, &mut notes);
         let turn = Turn {
             emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.shared.sink), stop: stop.clone() },
             provider,
@@ -284,10 +297,10 @@ impl ChatActor {
             model,
             max_steps: agent_config.max_steps.unwrap_or(settings.config().chat.max_steps),
             variant_payload,
-            system: request::system_prompt(agent, &prompt.workspace),
+            system,
             history: self.history.clone(),
             used_call_ids: call_ids(&self.history),
-            tools: self.turn_tools(prompt, agent, info.as_ref()),
+            tools,
             totals: self.totals,
             open: open.clone(),
             events: sender,
@@ -301,7 +314,8 @@ impl ChatActor {
             occupancy: self.occupancy,
             told_progress: "",
             compacted: false,
-            prompts: Arc::new(Prompts::default()),
+            ended_by_hook: false,
+            prompts: settings.config().prompts.clone(),
         };
         self.running = Some(Running { task: tokio::spawn(turn.run()), events, open, stop });
     }

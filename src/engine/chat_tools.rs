@@ -8,12 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::hooks::Hooks;
 use super::tool_call::OpenCall;
 use super::toolbox::Toolbox;
+use super::tools::fetch_rule::{FetchedRules, ScopedRules};
 use super::tools::task::TaskList;
 use crate::approval::{self, Remembered, Roots, Rules, Verdict};
 use crate::base::{ChatId, ToolCallId};
 use crate::config::ToolCallConfig;
+use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
 use crate::tool::{Arguments, Journal, LiveOutput, Preview, SeenFiles, Tool, ToolContext};
 use crate::tools::jobs::Jobs;
@@ -95,6 +98,7 @@ pub(super) struct ChatMemory {
     pub(super) seen: Arc<SeenFiles>,
     pub(super) remembered: Mutex<Remembered>,
     pub(super) tasks: Mutex<TaskList>,
+    pub(super) fetched_rules: Mutex<FetchedRules>,
 }
 
 /// What a turn needs to run its calls.
@@ -111,6 +115,10 @@ pub(super) struct TurnTools {
     pub(super) host: Arc<dyn Host>,
     pub(super) journal: Arc<dyn Journal>,
     pub(super) jobs: Jobs,
+    /// Rules that must be read before some files are touched.
+    pub(super) scoped_rules: ScopedRules,
+    pub(super) hooks: Hooks,
+    pub(super) facts: Arc<ChatFacts>,
     /// Where long outputs go.
     pub(super) outputs: Option<PathBuf>,
     pub(super) sees_images: bool,

@@ -80,6 +80,19 @@ pub enum ChatEvent {
         id: ToolCallId,
         text: String,
     },
+    HookStarted {
+        id: String,
+        name: String,
+    },
+    HookFinished {
+        id: String,
+        name: String,
+        call: Option<ToolCallId>,
+        /// The exit code.
+        status: i32,
+        output: Option<String>,
+        error: Option<String>,
+    },
     Usage(UsageReport),
     Title(String),
     /// A mark of the user's between messages.

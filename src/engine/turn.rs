@@ -10,6 +10,7 @@ mod calls;
 mod compact;
 mod failure;
 mod gather;
+mod hooked;
 mod open;
 
 use std::collections::HashSet;
@@ -23,18 +24,18 @@ use super::chat_tools::TurnTools;
 use super::emitter::{Emitter, Stopped};
 use super::event::{ChatEvent, UsageReport};
 use super::prompt::Held;
-use super::prompts::Prompts;
 use super::request;
 use super::title::TitleJob;
 use super::tool_call::machine::{self, Input};
 use super::tool_call::{self, OpenCall, RepeatGuard, ServerCall};
 use crate::base::{ContentId, ModelId, ToolCallId};
-use crate::config::RetryConfig;
+use crate::config::{PromptsConfig, RetryConfig};
 use crate::llm::{
     Cost, Delta, LlmError, Message, ModelInfo, Part, Provider, Replay, Request, Role, ServerTool, StopReason, Usage,
 };
 use crate::providers::retry;
 
+pub(super) use breakdown::shares;
 pub(super) use compact::Cause;
 use failure::random01;
 use gather::Gathered;
@@ -71,7 +72,9 @@ pub(super) struct Turn {
     pub(super) told_progress: &'static str,
     /// Whether this turn has compacted its chat.
     pub(super) compacted: bool,
-    pub(super) prompts: Arc<Prompts>,
+    /// Whether a hook wants the turn to end.
+    pub(super) ended_by_hook: bool,
+    pub(super) prompts: PromptsConfig,
 }
 
 const GENERATING: &str = "Generating";
@@ -255,6 +258,9 @@ impl Turn {
         }
         let ids: Vec<ToolCallId> = calls.into_iter().map(|call| call.id).collect();
         let batch = self.run_calls(&ids).await?;
+        if batch.ended_by_hook {
+            return Ok(false);
+        }
         if calls::ends_turn(batch, &self.tools) {
             let text = "\n\nThe call was rejected. What should be done instead?";
             self.emitter.emit(ChatEvent::SystemText(text.into())).await?;

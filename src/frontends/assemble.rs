@@ -11,7 +11,9 @@ use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
 use crate::config::{ConfigProblem, Secret};
-use crate::engine::{Engine, EventSink, Options, Pace};
+use crate::customization;
+use crate::customization::hooks::Setting;
+use crate::engine::{Engine, EventSink, FindSources, Options, Pace};
 use crate::host::Host;
 use crate::providers::{Environment, Registry, Wiring};
 use crate::state::{Secrets, Trust};
@@ -98,7 +100,43 @@ impl Surroundings {
         let loaded = Arc::new(loaded.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
         let secrets = self.secrets();
-        Engine::new(Options { registry, store, loaded, secrets, sink, host, outputs, pace })
+        Engine::new(Options {
+            registry,
+            store,
+            loaded,
+            secrets,
+            sink,
+            host,
+            outputs,
+            find_sources: self.find_sources(),
+            environment: customization::prompt::Environment::from_variables(&load::process_variable),
+            hook_setting: self.hook_setting(),
+            pace,
+        })
+    }
+
+    /// Where rules, skills, commands and agents are, and what of them the user trusts.
+    fn find_sources(&self) -> FindSources {
+        let here = self.clone();
+        Arc::new(move |workspace, config| customization::Sources {
+            config_dir: here.environment.dirs.config.clone(),
+            roots: workspace.roots().iter().map(|root| root.path.clone()).collect(),
+            settings: config.customization.clone(),
+            trusted: here.trust().trusted(),
+            env: Arc::new(load::process_variable),
+            isolated: config.customization.isolated,
+        })
+    }
+
+    fn hook_setting(&self) -> Setting {
+        Setting {
+            workspaces: Vec::new(),
+            db_cache_path: self.environment.dirs.data.join("chats.db"),
+            session_id: uuid::Uuid::new_v4().to_string(),
+            eca_executable: load::executable(),
+            config_dir: self.environment.dirs.config.clone(),
+            home: load::home(),
+        }
     }
 
     /// The keys that were entered by a login, here or in the public server; ours come first.

@@ -34,7 +34,7 @@ impl<'a> Decoder<'a> {
             |found| percentage(found, defaults.auto_compact_percentage),
             compact,
         );
-        let CustomizationConfig { rules, commands, skills, include_parent_agents_files, compat_rules } =
+        let CustomizationConfig { rules, commands, skills, include_parent_agents_files, compat_rules, isolated: _ } =
             &mut config.customization;
         for (key, target) in [("rules", rules), ("commands", commands), ("skills", skills)] {
             self.value(values, key, paths, target);

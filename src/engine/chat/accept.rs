@@ -40,6 +40,7 @@ impl ChatActor {
         }
         let _ = self.live.mail.take_steer();
         let (compact_now, expanded) = match self.read_command(&prompt).await {
+            Typed::Problem(problem) => return self.refuse_command(&prompt, &problem, reply).await,
             Typed::Local(native, rest) => return self.run_local(&prompt, native, &rest, reply).await,
             Typed::Compact(about) => (Some(Cause::User(about)), None),
             Typed::Expanded(text) => (None, Some(text)),

@@ -25,6 +25,8 @@ pub(super) enum Typed {
     /// This instead of what was typed.
     Expanded(String),
     Local(Native, String),
+    /// It is a command of the user's that cannot be used so.
+    Problem(String),
 }
 
 impl ChatActor {
@@ -36,7 +38,7 @@ impl ChatActor {
             // Taken before it gets here.
             Some(Native::Login) => Typed::ForModel,
             Some(native) => Typed::Local(native, rest.to_owned()),
-            None => self.expand_command(name, rest),
+            None => self.expand_command(name, rest, prompt).await,
         }
     }
 
@@ -48,6 +50,21 @@ impl ChatActor {
         rest: &str,
         reply: oneshot::Sender<Accepted>,
     ) {
+        self.accept_command(prompt, reply).await;
+        let said = match self.carry_out(native, rest, prompt).await {
+            Ok(said) => said,
+            Err(problem) => problem,
+        };
+        self.end_command(&said).await;
+    }
+
+    /// Says why a command of the user's cannot be used.
+    pub(super) async fn refuse_command(&mut self, prompt: &Prompt, problem: &str, reply: oneshot::Sender<Accepted>) {
+        self.accept_command(prompt, reply).await;
+        self.end_command(problem).await;
+    }
+
+    async fn accept_command(&mut self, prompt: &Prompt, reply: oneshot::Sender<Accepted>) {
         self.announce(prompt).await;
         let echo = format!("{}\n", prompt.text.trim());
         self.emit(ChatEvent::UserText { text: echo, content_id: ContentId::random() }).await;
@@ -56,10 +73,9 @@ impl ChatActor {
         let (status, message) = (AcceptedStatus::Prompting, format!("Running {}.", prompt.text.trim()));
         let _ = reply.send(Accepted { chat: self.id.clone(), model, status, message, hold });
         held.released().await;
-        let said = match self.carry_out(native, rest, prompt).await {
-            Ok(said) => said,
-            Err(problem) => problem,
-        };
+    }
+
+    async fn end_command(&mut self, said: &str) {
         if !said.is_empty() {
             self.emit(ChatEvent::SystemText(format!("\n{said}\n"))).await;
         }
@@ -76,16 +92,16 @@ impl ChatActor {
             Native::Search => self.search(rest, prompt).await,
             Native::Fork => self.fork_here().await,
             Native::Costs => Ok(self.costs()),
-            Native::Context => Ok(self.context_window(prompt)),
+            Native::Context => Ok(self.context_window(prompt).await),
             Native::Export => self.export(rest).await,
             Native::Import => self.import(rest, prompt).await,
             Native::Config => Ok(format!("```jsonc\n{}\n```", show(&self.shared.settings().loaded))),
             Native::Doctor => Ok(doctor::report(&self.shared, &prompt.workspace).await),
-            Native::Rules => Ok(self.list_rules()),
-            Native::Skills => Ok(self.list_skills()),
+            Native::Rules => Ok(self.list_rules(prompt).await),
+            Native::Skills => Ok(self.list_skills(prompt).await),
             Native::Hooks => Ok(self.list_hooks()),
             Native::Subagents => Ok(self.list_subagents(prompt)),
-            Native::PromptShow => Ok(self.show_prompt(prompt)),
+            Native::PromptShow => Ok(self.show_prompt(prompt).await),
             Native::SyncSystemPrompt => {
                 self.pinned = None;
                 Ok("The next answer sees the rules, skills and AGENTS.md as they are then.".to_owned())

@@ -4,14 +4,20 @@ use std::sync::Arc;
 
 use super::super::Shared;
 use super::super::chat_tools::{ChatMemory, TurnTools};
+use super::super::hooks::Hooks;
 use super::super::journal::ChatJournal;
 use super::super::prompt::Prompt;
 use super::super::toolbox::Toolbox;
 use super::super::tools::ask_user::AskUser;
+use super::super::tools::fetch_rule::{FetchRule, ScopedRules};
+use super::super::tools::skill::SkillTool;
 use super::super::tools::task::TaskTool;
 use super::ChatActor;
 use crate::approval::{self, Roots, Rules};
+use crate::base::ModelId;
 use crate::config::{Config, ToolCallConfig};
+use crate::customization::Customization;
+use crate::customization::hooks::{ChatFacts, Setting};
 use crate::host::Capabilities;
 use crate::llm::ModelInfo;
 use crate::tool::{Tool, ToolSpec};
@@ -50,8 +56,17 @@ impl Choice {
 
 impl Shared {
     /// The tools of this server; those that belong to a chat work on `memory`.
-    fn own_tools(&self, config: &Config, memory: &Arc<ChatMemory>) -> Vec<Arc<dyn Tool>> {
-        let of_chat: [Arc<dyn Tool>; 2] = [Arc::new(TaskTool::new(Arc::clone(memory))), Arc::new(AskUser::new())];
+    fn own_tools(
+        &self,
+        config: &Config,
+        memory: &Arc<ChatMemory>,
+        customization: &Arc<Customization>,
+    ) -> Vec<Arc<dyn Tool>> {
+        let mut of_chat: Vec<Arc<dyn Tool>> =
+            vec![Arc::new(TaskTool::new(Arc::clone(memory))), Arc::new(AskUser::new())];
+        if !customization.skills.is_empty() {
+            of_chat.push(Arc::new(SkillTool::new(Arc::clone(customization))));
+        }
         self.tools.iter().cloned().chain(of_chat).chain(custom_tools(&config.custom_tools)).collect()
     }
 
@@ -60,14 +75,41 @@ impl Shared {
         let settings = self.settings();
         let config = settings.config();
         let choice = Choice::of(config, agent, self.host.capabilities());
-        let tools = self.own_tools(config, &Arc::default());
+        let tools = self.own_tools(config, &Arc::default(), &Arc::default());
         let specs = tools.iter().map(|tool| tool.spec()).filter(|spec| choice.is_possible(spec));
         specs.map(|spec| (spec.clone(), choice.is_disabled(spec))).collect()
     }
 }
 
 impl ChatActor {
-    pub(super) fn turn_tools(&self, prompt: &Prompt, agent: &str, info: Option<&ModelInfo>) -> TurnTools {
+    /// The hooks that count now.
+    pub(super) fn hooks(&self, prompt: &Prompt) -> Hooks {
+        let workspaces = prompt.workspace.roots().iter().map(|root| root.path.clone()).collect();
+        Hooks {
+            runner: Arc::clone(&self.shared.settings().hooks),
+            setting: Arc::new(Setting { workspaces, ..self.shared.hook_setting.clone() }),
+            sink: Arc::clone(&self.shared.sink),
+        }
+    }
+
+    /// What hooks are told about this chat.
+    pub(super) fn facts(&self, prompt: &Prompt, agent: &str, model: Option<&ModelId>) -> ChatFacts {
+        ChatFacts {
+            chat: self.id.clone(),
+            agent: agent.to_owned(),
+            model: model.or(self.model.as_ref()).map(ToString::to_string),
+            variant: prompt.variant.clone(),
+        }
+    }
+
+    pub(super) fn turn_tools(
+        &self,
+        prompt: &Prompt,
+        agent: &str,
+        model: &ModelId,
+        info: Option<&ModelInfo>,
+        customization: &Arc<Customization>,
+    ) -> TurnTools {
         let shared = &self.shared;
         let settings = shared.settings();
         let config = settings.config();
@@ -75,9 +117,23 @@ impl ChatActor {
         let takes_tools = info.is_none_or(|info| info.tools);
         let fits =
             |tool: &Arc<dyn Tool>| takes_tools && choice.is_possible(tool.spec()) && !choice.is_disabled(tool.spec());
-        let tools = shared.own_tools(config, &self.memory).into_iter().filter(fits);
+        let mut tools = shared.own_tools(config, &self.memory, customization);
+        let scoped_rules = ScopedRules {
+            customization: Arc::clone(customization),
+            agent: agent.to_owned(),
+            model: model.to_string(),
+            memory: Arc::clone(&self.memory),
+        };
+        if !scoped_rules.is_empty() {
+            let plain = Toolbox::new(tools.iter().cloned());
+            let variables = shared.instructions.variables(&prompt.workspace, false, &plain);
+            tools.push(Arc::new(FetchRule::new(scoped_rules.clone(), variables)));
+        }
         TurnTools {
-            toolbox: Arc::new(Toolbox::new(tools)),
+            toolbox: Arc::new(Toolbox::new(tools.into_iter().filter(fits))),
+            scoped_rules,
+            hooks: self.hooks(prompt),
+            facts: Arc::new(self.facts(prompt, agent, Some(model))),
             memory: Arc::clone(&self.memory),
             live: Arc::clone(&self.live.mail),
             agent: agent.to_owned(),

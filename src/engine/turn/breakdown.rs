@@ -6,7 +6,7 @@
 use super::super::event::{Share, ShareKind};
 use crate::llm::{Message, Part, Role};
 
-pub(super) fn shares(system: &str, history: &[Message], occupancy: u64) -> Vec<Share> {
+pub(in crate::engine) fn shares(system: &str, history: &[Message], occupancy: u64) -> Vec<Share> {
     let mut weights = [
         (ShareKind::Instructions, system.len()),
         (ShareKind::User, 0),

@@ -11,26 +11,31 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::super::chat_tools::{Decision, TurnTools};
-use super::super::emitter::{Emitter, Stopped};
+use super::super::emitter::{Emitter, Stopped as TurnStopped};
 use super::super::event::ChatEvent;
 use super::super::live_output::CallOutput;
 use super::super::tool_call::machine::{self, Effect, Input, State, Why};
 use super::super::tool_call::{OpenCall, Outcome};
 use super::super::{output, toolbox};
-use super::{GENERATING, Turn};
+use super::{GENERATING, Turn, hooked};
 use crate::base::ToolCallId;
 use crate::config::{AfterRejection, Ruling};
+use crate::customization::hooks::Stopped;
 use crate::llm::{Message, Role};
 use crate::tool::{Arguments, Details, Preview, ShellDetails, Tool, ToolContext};
 
 /// Calls that were told to end may take so long; less than the chat gives the whole turn.
 const CALL_GRACE: Duration = Duration::from_millis(400);
 
+const BROKEN: &str = "The tool broke; the server's log has the details.";
+
 /// What the calls of one answer came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Batch {
     /// The user, or the configuration, said no to at least one.
     pub(super) rejected: bool,
+    /// A hook wants the turn to end.
+    pub(super) ended_by_hook: bool,
 }
 
 /// A call that ran to its end.
@@ -39,6 +44,8 @@ struct Finished {
     outcome: Outcome,
     details: Option<Details>,
     summary: Option<String>,
+    /// A hook wants the turn to end, and says why.
+    ended: Option<Stopped>,
 }
 
 type Running = JoinSet<Finished>;
@@ -46,7 +53,7 @@ type Running = JoinSet<Finished>;
 impl Turn {
     /// Runs the calls and keeps their results. When it is stopped, what the calls did by then
     /// stands in the open state, for the chat to keep.
-    pub(super) async fn run_calls(&mut self, ids: &[ToolCallId]) -> Result<Batch, Stopped> {
+    pub(super) async fn run_calls(&mut self, ids: &[ToolCallId]) -> Result<Batch, TurnStopped> {
         let mut running = Running::new();
         let result = self.run_batch(ids, &mut running).await;
         if result.is_err() {
@@ -62,7 +69,7 @@ impl Turn {
         result
     }
 
-    async fn run_batch(&mut self, ids: &[ToolCallId], running: &mut Running) -> Result<Batch, Stopped> {
+    async fn run_batch(&mut self, ids: &[ToolCallId], running: &mut Running) -> Result<Batch, TurnStopped> {
         let mut batch = Batch::default();
         for id in ids {
             self.feed(id, Input::ArgsReady, running).await?;
@@ -85,6 +92,7 @@ impl Turn {
         while !running.is_empty() {
             self.one_finished(running).await?;
         }
+        batch.ended_by_hook = self.ended_by_hook;
         Ok(batch)
     }
 
@@ -93,11 +101,11 @@ impl Turn {
         &mut self,
         mut decision: oneshot::Receiver<Decision>,
         running: &mut Running,
-    ) -> Result<Input, Stopped> {
+    ) -> Result<Input, TurnStopped> {
         loop {
             tokio::select! {
                 biased;
-                () = self.emitter.stop.cancelled() => return Err(Stopped),
+                () = self.emitter.stop.cancelled() => return Err(TurnStopped),
                 decided = &mut decision => return Ok(match decided {
                     Ok(Decision::Approve { remember }) => Input::UserApproved { remember },
                     // Nobody is left who could answer.
@@ -112,10 +120,10 @@ impl Turn {
         }
     }
 
-    async fn one_finished(&mut self, running: &mut Running) -> Result<(), Stopped> {
+    async fn one_finished(&mut self, running: &mut Running) -> Result<(), TurnStopped> {
         let ended = tokio::select! {
             biased;
-            () = self.emitter.stop.cancelled() => return Err(Stopped),
+            () = self.emitter.stop.cancelled() => return Err(TurnStopped),
             ended = running.join_next() => ended,
         };
         match ended {
@@ -128,11 +136,14 @@ impl Turn {
         }
     }
 
-    async fn on_finished(&mut self, finished: Finished, running: &mut Running) -> Result<(), Stopped> {
+    async fn on_finished(&mut self, finished: Finished, running: &mut Running) -> Result<(), TurnStopped> {
         let id = finished.id.clone();
-        let images = finished.outcome.images.clone();
+        let (images, ended) = (finished.outcome.images.clone(), finished.ended.clone());
         self.open.change(&id, |call| finished.put_into(call));
         self.feed(&id, Input::Finished, running).await?;
+        if let Some(ended) = ended {
+            self.end_by_hook(&ended).await?;
+        }
         for image in images {
             self.emitter.emit(ChatEvent::Image { media_type: image.media_type, base64: image.base64 }).await?;
         }
@@ -141,7 +152,7 @@ impl Turn {
 
     /// Moves a call on and does what that asks for. The new state counts once all is done, so that a
     /// stop in between leaves the rest to the chat.
-    async fn feed(&mut self, id: &ToolCallId, input: Input, running: &mut Running) -> Result<(), Stopped> {
+    async fn feed(&mut self, id: &ToolCallId, input: Input, running: &mut Running) -> Result<(), TurnStopped> {
         let Some(call) = self.open.call(id) else { return Ok(()) };
         let (next, effects) = machine::step(call.state, input);
         for effect in effects {
@@ -174,13 +185,13 @@ impl Turn {
         Ok(())
     }
 
-    async fn tell_end(&self, id: &ToolCallId, event: ChatEvent) -> Result<(), Stopped> {
+    async fn tell_end(&self, id: &ToolCallId, event: ChatEvent) -> Result<(), TurnStopped> {
         self.emitter.emit(event).await?;
         self.open.change(id, |call| call.told = true);
         Ok(())
     }
 
-    async fn record_result(&mut self, call: &OpenCall, result: machine::Result) -> Result<(), Stopped> {
+    async fn record_result(&mut self, call: &OpenCall, result: machine::Result) -> Result<(), TurnStopped> {
         let message = Message { role: Role::User, parts: vec![call.result(result)] };
         self.record_with(message, call.to_replay(result)).await?;
         self.open.change(&call.id, |call| call.wants_result = false);
@@ -188,7 +199,7 @@ impl Turn {
     }
 
     /// Works out whether a call may run, and what is shown of it.
-    async fn rule(&mut self, id: &ToolCallId) -> Result<Input, Stopped> {
+    async fn rule(&mut self, id: &ToolCallId) -> Result<Input, TurnStopped> {
         // What the model wants is shown even if it cannot be.
         self.open.change(id, |call| call.parsed = call.read_arguments().unwrap_or_default());
         let Some(call) = self.open.call(id) else { return Ok(Input::Invalid) };
@@ -201,20 +212,22 @@ impl Turn {
         };
         self.open.change(id, |call| call.parsed.clone_from(&arguments));
         let context = self.call_context(id);
-        let previewing = AssertUnwindSafe(tool.preview(&arguments, &context)).catch_unwind();
-        let preview = tokio::select! {
-            biased;
-            () = self.emitter.stop.cancelled() => return Err(Stopped),
-            preview = previewing => preview.unwrap_or_else(|_| Err("The tool broke; the server's log has the details.".into())),
-        };
-        let preview = match preview {
+        let preview = match self.preview(&*tool, &arguments, &context).await? {
             Ok(preview) => preview,
             Err(problem) => {
                 self.open.change(id, |call| call.outcome = Some(Outcome::error(problem)));
                 return Ok(Input::Invalid);
             }
         };
-        let verdict = self.tools.judge(&*tool, &arguments, &preview);
+        if let Some(unread) = self.tools.scoped_rules.unread(&preview.paths) {
+            self.open.change(id, |call| call.outcome = Some(Outcome::error(unread)));
+            return Ok(Input::Invalid);
+        }
+        let mut verdict = self.tools.judge(&*tool, &arguments, &preview);
+        let (arguments, preview) = match self.ask_hooks(id, &tool, arguments, preview, &mut verdict).await? {
+            Ok(changed) => changed,
+            Err(input) => return Ok(input),
+        };
         tracing::debug!(call = %id, ruling = ?verdict.ruling, why = verdict.why, "a tool call was judged");
         let Preview { summary, details, shell, .. } = preview;
         let details = details.or_else(|| {
@@ -243,6 +256,21 @@ impl Turn {
         })
     }
 
+    /// What the call would do; a tool that breaks over it is an error for the model.
+    pub(super) async fn preview(
+        &self,
+        tool: &dyn Tool,
+        arguments: &Arguments,
+        context: &ToolContext,
+    ) -> Result<std::result::Result<Preview, String>, TurnStopped> {
+        let previewing = AssertUnwindSafe(tool.preview(arguments, context)).catch_unwind();
+        tokio::select! {
+            biased;
+            () = self.emitter.stop.cancelled() => Err(TurnStopped),
+            preview = previewing => Ok(preview.unwrap_or_else(|_| Err(BROKEN.to_owned()))),
+        }
+    }
+
     /// The tool and its arguments, or what the model should know.
     fn check(&self, call: &OpenCall) -> Result<(Arc<dyn Tool>, Arguments), String> {
         let Some(tool) = &call.tool else {
@@ -254,7 +282,7 @@ impl Turn {
         Ok((Arc::clone(tool), toolbox::tidy_arguments(&**tool, arguments)?))
     }
 
-    fn call_context(&self, id: &ToolCallId) -> ToolContext {
+    pub(super) fn call_context(&self, id: &ToolCallId) -> ToolContext {
         let stop = self.emitter.stop.child_token();
         let live = CallOutput::new(self.emitter.clone(), self.open.clone(), id.clone());
         self.tools.context(&self.emitter.chat, id, stop, Arc::new(live))
@@ -272,15 +300,18 @@ impl Finished {
 /// One call in a task of its own. A tool that breaks is an error for the model, not for the turn.
 async fn run_call(tool: Arc<dyn Tool>, arguments: Arguments, context: ToolContext, tools: TurnTools) -> Finished {
     let (id, started) = (context.call.clone(), Instant::now());
+    let (input, stop) = (arguments.clone(), context.stop.clone());
     let ran = AssertUnwindSafe(tool.run(arguments, context)).catch_unwind().await;
     let output = ran.unwrap_or_else(|_| {
         tracing::error!(tool = tool.spec().name, "a tool panicked");
-        crate::tool::ToolOutput::error("The tool broke; the server's log has the details.")
+        crate::tool::ToolOutput::error(BROKEN)
     });
     let (details, summary) = (output.details.clone(), output.summary.clone());
     let limited = output::limit(output, &tools.settings, tools.outputs.as_deref(), tools.sees_images).await;
     let details = details.or(limited.json);
-    Finished { id, outcome: Outcome { took: started.elapsed(), ..limited.outcome }, details, summary }
+    let mut outcome = Outcome { took: started.elapsed(), ..limited.outcome };
+    let ended = hooked::after(&tools, tool.spec(), &id, input, &mut outcome, &stop).await;
+    Finished { id, outcome, details, summary, ended }
 }
 
 fn calling_text(call: &OpenCall) -> &'static str {
@@ -293,7 +324,7 @@ fn calling_text(call: &OpenCall) -> &'static str {
 
 /// What is left to do when the user said no and wants to be asked.
 pub(super) fn ends_turn(batch: Batch, tools: &TurnTools) -> bool {
-    batch.rejected && tools.settings.after_rejection == AfterRejection::Ask
+    batch.ended_by_hook || batch.rejected && tools.settings.after_rejection == AfterRejection::Ask
 }
 
 /// Says what a call prints and how far it is, without ever waiting.

@@ -10,6 +10,8 @@ use super::super::emitter::Stopped;
 use super::super::event::ChatEvent;
 use super::super::request;
 use super::{AskError, Turn, TurnEvent};
+use crate::customization::prompt;
+use crate::customization::template::Variables;
 use crate::llm::{Delta, ErrorClass, LlmError, Message, Part, Role, Usage};
 
 /// Characters per token, roughly, where nobody has counted.
@@ -49,6 +51,9 @@ impl Turn {
     /// which the user was told then.
     pub(super) async fn compact(&mut self, cause: Cause) -> Result<bool, Stopped> {
         self.compacted = true;
+        if self.compaction_is_blocked(&cause).await? {
+            return Ok(false);
+        }
         self.emitter.emit(ChatEvent::Progress("Compacting...".into())).await?;
         if cause == Cause::Overflow {
             leave_out_old_outputs(&mut self.history);
@@ -65,6 +70,7 @@ impl Turn {
         if let Some(usage) = usage {
             self.count_usage(usage).await?;
         }
+        let summary = self.add_to_summary(&cause, summary).await;
         let message = request::summary(&summary);
         self.occupancy = u64::try_from(summary.len() / CHARS_PER_TOKEN).unwrap_or(u64::MAX);
         self.history = vec![message.clone()];
@@ -85,7 +91,7 @@ impl Turn {
             Cause::User(about) => about.as_str(),
             Cause::NearlyFull | Cause::Overflow => "",
         };
-        history.push(request::user_text(&self.prompts.compact_request(about)));
+        history.push(request::user_text(&prompt::compact(&self.prompts, about, &Variables::default())));
         let mut request = request::assemble(&self.model, &self.system, &history, self.info.as_ref());
         request.tools = self.tools.toolbox.offers();
         request.payload.clone_from(&self.variant_payload);

@@ -119,7 +119,7 @@ impl Keeper {
             self.config = loaded.config.clone();
             self.session.present(Presentation::of(&self.config));
             let loaded = Arc::new(loaded.clone());
-            started.engine.reconfigure(Settings { registry, loaded }).await;
+            started.engine.reconfigure(Settings::new(registry, loaded)).await;
             tracing::info!("the configuration has changed");
             // Before that, the start asks the providers by itself.
             if self.session.is_listening() {

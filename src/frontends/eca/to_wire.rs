@@ -9,11 +9,12 @@ mod v0;
 use std::sync::Arc;
 
 use custom_methods::chat::{
-    ChatClearedParams, ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatFlagContent, ChatImageContent,
-    ChatMetadataContent, ChatOpenedParams, ChatProgressContent, ChatProgressState, ChatReasonFinishedContent,
-    ChatReasonStartedContent, ChatRole, ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent,
-    ChatToolCallPrepareContent, ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent,
-    ChatToolCalledContent, ChatUrlContent, ChatUsageContent, ContextBreakdown, ContextCategory, ToolCallOrigin,
+    ChatClearedParams, ChatContent, ChatContentReceivedParams, ChatDeletedParams, ChatFlagContent,
+    ChatHookActionFinishedContent, ChatHookActionStartedContent, ChatImageContent, ChatMetadataContent,
+    ChatOpenedParams, ChatProgressContent, ChatProgressState, ChatReasonFinishedContent, ChatReasonStartedContent,
+    ChatRole, ChatStatus as WireStatus, ChatStatusChangedParams, ChatTextContent, ChatToolCallPrepareContent,
+    ChatToolCallRejectedContent, ChatToolCallRunContent, ChatToolCallRunningContent, ChatToolCalledContent,
+    ChatUrlContent, ChatUsageContent, ContextBreakdown, ContextCategory, HookActionType, ToolCallOrigin,
     ToolCallOutput, ToolCallRejectReason, ToolCallTextOutput, UsageLimit,
 };
 use custom_methods::methods::{ChatCleared, ChatContentReceived, ChatDeleted, ChatOpened, ChatStatusChanged};
@@ -126,6 +127,22 @@ fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
         ChatEvent::ToolCall(call) => (Assistant, tool_call(call)),
         ChatEvent::Usage(report) => (System, usage(&report).into()),
         ChatEvent::Title(title) => (System, ChatMetadataContent { title }.into()),
+        ChatEvent::HookStarted { id, name } => {
+            let action_type = HookActionType::Shell;
+            (System, ChatHookActionStartedContent { id, name, action_type }.into())
+        }
+        ChatEvent::HookFinished { id, name, call, status, output, error } => {
+            let content = ChatHookActionFinishedContent {
+                id,
+                name,
+                action_type: HookActionType::Shell,
+                status,
+                output,
+                error,
+                tool_call_id: call.map(|call| call.as_str().into()),
+            };
+            (System, content.into())
+        }
         ChatEvent::Flag { text, content_id } => {
             (System, ChatFlagContent { text, content_id: ContentId::from(content_id.as_str()) }.into())
         }

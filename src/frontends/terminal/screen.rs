@@ -176,6 +176,8 @@ impl<O: Write, E: Write> Screen<O, E> {
             | ChatEvent::ReasonStarted { .. }
             | ChatEvent::Title(_)
             | ChatEvent::ToolOutput { .. }
+            | ChatEvent::HookStarted { .. }
+            | ChatEvent::HookFinished { .. }
             | ChatEvent::Flag { .. }
             | ChatEvent::Cleared
             | ChatEvent::Deleted => Ok(()),

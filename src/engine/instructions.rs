@@ -1,0 +1,128 @@
+//! What the user wrote for the assistant, read when it is needed and again when it has changed,
+//! and the system prompt that comes of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::emitter::say;
+use super::event::{Event, EventSink, NoticeLevel};
+use super::toolbox::Toolbox;
+use crate::base::ModelId;
+use crate::config::commands::Memory;
+use crate::config::{Config, ConfigProblem};
+use crate::customization::prompt::{self, Environment, Parts, SystemPrompt};
+use crate::customization::template::Variables;
+use crate::customization::{Audience, Customization, Sources};
+use crate::workspace::Workspace;
+
+/// Workspaces whose customization is kept; a client has one, an engine rarely more.
+const MAX_KEPT: usize = 16;
+
+/// Says where things are looked for; reads what the user trusts.
+pub type FindSources = Arc<dyn Fn(&Workspace, &Config) -> Sources + Send + Sync>;
+
+pub(super) struct Instructions {
+    find: FindSources,
+    pub(super) environment: Environment,
+    kept: Mutex<HashMap<String, Kept>>,
+}
+
+struct Kept {
+    customization: Arc<Customization>,
+    /// What the configuration said when it was read.
+    settings: crate::config::CustomizationConfig,
+    memory: Memory,
+    told: Vec<ConfigProblem>,
+}
+
+impl Instructions {
+    pub(super) fn new(find: FindSources, environment: Environment) -> Self {
+        Self { find, environment, kept: Mutex::new(HashMap::new()) }
+    }
+
+    /// What counts in this workspace now. Problems are told once.
+    pub(super) async fn of(&self, workspace: &Workspace, config: &Config, sink: &dyn EventSink) -> Arc<Customization> {
+        let key = workspace.key();
+        let mut all = self.kept.lock().await;
+        let previous = all.remove(&key);
+        if let Some(kept) = previous.as_ref().filter(|kept| kept.settings == config.customization) {
+            let asked = Arc::clone(&kept.customization);
+            let stale = tokio::task::spawn_blocking(move || asked.is_stale()).await.unwrap_or(true);
+            if !stale {
+                let current = Arc::clone(&kept.customization);
+                all.extend(previous.map(|kept| (key, kept)));
+                return current;
+            }
+        }
+        let (mut memory, told) = previous.map(|kept| (kept.memory, kept.told)).unwrap_or_default();
+        let sources = Arc::new((self.find)(workspace, config));
+        let (customization, problems) = Customization::load_complete(sources, &mut memory).await;
+        if all.len() >= MAX_KEPT {
+            all.clear();
+        }
+        let kept = Kept {
+            customization: Arc::clone(&customization),
+            settings: config.customization.clone(),
+            memory,
+            told: problems.clone(),
+        };
+        all.insert(key, kept);
+        drop(all);
+        for problem in problems.iter().filter(|problem| !told.contains(problem)) {
+            say(sink, Event::Notice { level: NoticeLevel::Warning, text: problem.to_string() }).await;
+        }
+        customization
+    }
+
+    /// What templates may ask for.
+    pub(super) fn variables(&self, workspace: &Workspace, is_subagent: bool, toolbox: &Toolbox) -> Variables {
+        let roots: Vec<String> = workspace.roots().iter().map(|root| root.path.display().to_string()).collect();
+        let tools: Vec<String> = toolbox.tools().iter().map(|tool| tool.spec().full_name()).collect();
+        Variables::of_chat(
+            &self.environment,
+            roots.iter().map(String::as_str),
+            is_subagent,
+            tools.iter().map(String::as_str),
+        )
+    }
+
+    /// What a model is told before anything is said.
+    pub(super) fn system_prompt(&self, about: &About<'_>) -> SystemPrompt {
+        let About { config, customization, agent, model, workspace, variables, contexts, max_steps } = *about;
+        let audience = Audience { agent, model: model.as_str() };
+        let agent_config = config.agent_of(agent);
+        let agent_prompt = prompt::agent_prompt(agent, Some(&agent_config), &config.prompts, variables);
+        let rules = customization.rules.static_for(&audience, variables);
+        let listed_rules = customization.rules.scoped_for(&audience);
+        let skills: Vec<_> = customization.skills.iter().collect();
+        let roots: Vec<String> = workspace.roots().iter().map(|root| root.path.display().to_string()).collect();
+        prompt::system_prompt(&Parts {
+            agent_prompt: &agent_prompt,
+            rules: &rules,
+            listed_rules: &listed_rules,
+            skills: &skills,
+            environment: &self.environment,
+            roots: &roots,
+            files: &customization.contexts,
+            contexts,
+            max_steps,
+        })
+    }
+}
+
+/// Whom a system prompt is for.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    pub(super) config: &'a Config,
+    pub(super) customization: &'a Customization,
+    pub(super) agent: &'a str,
+    pub(super) model: &'a ModelId,
+    pub(super) workspace: &'a Workspace,
+    pub(super) variables: &'a Variables,
+    /// Further blocks, by name.
+    pub(super) contexts: &'a [(String, String)],
+    /// Only for agents that must know.
+    pub(super) max_steps: Option<u32>,
+}
