@@ -41,7 +41,7 @@ use tokio::sync::{oneshot, watch};
 use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
 use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Config, Secret};
-use crate::customization::hooks::{HookRunner, Setting};
+use crate::customization::hooks::{HookEvent, HookRunner, Setting};
 use crate::customization::prompt::Environment;
 use crate::host::Host;
 use crate::llm::ModelInfo;
@@ -50,14 +50,17 @@ use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, PageQuery, Store, StoreError};
 use crate::tool::{Tool, ToolSpec};
 use crate::tools::jobs::Jobs;
+use crate::workspace::Workspace;
 
 use chat::{ChatHandle, Command, Operation};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;
+pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
     ToolCallOrigin, ToolCallStage, UsageReport,
 };
+use hooks::Hooks;
 pub use instructions::FindSources;
 use instructions::Instructions;
 pub use login::{LoginError, LoginOption};
@@ -132,6 +135,8 @@ struct Shared {
     outputs: Option<PathBuf>,
     instructions: Instructions,
     hook_setting: Setting,
+    /// Where hooks of the session run.
+    session_workspace: RwLock<Workspace>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
     closing: AtomicBool,
@@ -217,6 +222,7 @@ impl Engine {
                 outputs,
                 instructions: Instructions::new(find_sources, environment),
                 hook_setting,
+                session_workspace: RwLock::default(),
                 pace,
                 chats: DashMap::new(),
                 closing: AtomicBool::new(false),
@@ -387,6 +393,13 @@ impl Engine {
         self.shared.listed_tools(agent)
     }
 
+    /// What can be typed after a slash, ours first.
+    pub async fn commands(&self, workspace: &Workspace) -> Vec<CommandInfo> {
+        let settings = self.shared.settings();
+        let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
+        commands::listed().chain(chat::listed_commands(&customization)).collect()
+    }
+
     /// What runs in the background.
     pub fn jobs(&self) -> Jobs {
         self.shared.jobs.clone()
@@ -451,6 +464,11 @@ impl Engine {
         named.or_else(|| registry.has_configured_default().then(|| registry.default_model()))
     }
 
+    /// Runs the hooks for the beginning of a session.
+    pub async fn begin_session(&self, workspace: &Workspace) {
+        self.shared.session_hooks(workspace).run_for_session(HookEvent::SessionStart).await;
+    }
+
     /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says
     /// what could not be saved.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
@@ -466,6 +484,9 @@ impl Engine {
         }
         // An actor that is already gone has nothing left to save.
         let in_time = tokio::time::timeout_at(deadline, join_all(waiting)).await.is_ok();
+        let workspace = self.shared.session_workspace.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let ending = self.shared.session_hooks(&workspace);
+        let _ = tokio::time::timeout(STORE_DEADLINE, ending.run_for_session(HookEvent::SessionEnd)).await;
         self.shared.jobs.shutdown().await;
         let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
         match (in_time, closed) {
@@ -477,6 +498,16 @@ impl Engine {
 }
 
 impl Shared {
+    fn session_hooks(&self, workspace: &Workspace) -> Hooks {
+        *self.session_workspace.write().unwrap_or_else(PoisonError::into_inner) = workspace.clone();
+        let workspaces = workspace.roots().iter().map(|root| root.path.clone()).collect();
+        Hooks {
+            runner: Arc::clone(&self.settings().hooks),
+            setting: Arc::new(Setting { workspaces, ..self.hook_setting.clone() }),
+            sink: Arc::clone(&self.sink),
+        }
+    }
+
     fn settings(&self) -> Arc<Settings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -5,6 +5,7 @@
 mod accept;
 mod commands;
 mod equip;
+mod hooked;
 mod instruct;
 mod login;
 mod operations;
@@ -43,6 +44,7 @@ const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
 use instruct::Pinned;
+pub(super) use instruct::listed_commands;
 pub(super) use operations::Operation;
 pub use operations::{Done, OpenedChat, OperationError, PageInfo};
 
@@ -138,6 +140,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         pinned: None,
         start_contexts: Vec::new(),
         began: false,
+        last: None,
     };
     tokio::spawn(actor.run());
     ChatHandle { inbox: sender, live }
@@ -169,6 +172,7 @@ struct ChatActor {
     start_contexts: Vec<(String, String)>,
     /// Whether the hooks for the beginning of the chat have run.
     began: bool,
+    last: Option<hooked::Last>,
 }
 
 struct Running {
@@ -227,6 +231,7 @@ impl ChatActor {
             Command::Title(title) => self.on_title(title).await,
             Command::Delete { reply } => {
                 self.close_turn().await;
+                self.hooks_at_end().await;
                 let result = self.shared.store.delete(&self.id).await.map(|_| ());
                 self.emit(ChatEvent::Deleted).await;
                 self.leave();
@@ -408,7 +413,11 @@ impl ChatActor {
     async fn on_turn_over(&mut self) {
         let Some(running) = self.running.take() else { return };
         match running.task.await {
-            Ok(TurnEnd::Finished) => {}
+            Ok(TurnEnd::Finished) => {
+                if self.follow_up().await {
+                    return;
+                }
+            }
             Ok(TurnEnd::Stopped) => return self.emit_stopped(&running.open).await,
             Err(error) => {
                 tracing::error!(chat = %self.id, %error, "a turn broke");
@@ -512,7 +521,9 @@ impl ChatActor {
             ChatStatus::Stopping => 2,
             ChatStatus::Login => 3,
         };
-        self.live.status.store(number, Ordering::Relaxed);
+        if self.live.status.swap(number, Ordering::Relaxed) != number {
+            self.hooks_on_status(status);
+        }
         self.emit(ChatEvent::Status(status)).await;
     }
 

@@ -46,6 +46,7 @@ impl ChatActor {
             Typed::Expanded(text) => (None, Some(text)),
             Typed::ForModel => (None, None),
         };
+        let is_command = compact_now.is_some() || expanded.is_some();
         let default_agent = self.shared.settings().config().default_agent.clone();
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(&default_agent));
@@ -80,7 +81,10 @@ impl ChatActor {
                     held.released().await;
                     None
                 };
-                self.start_turn(&prompt, model, provider, notes, connection, compact_now).await;
+                // A client that waits for the connection is told of the provider, not of hooks.
+                if connection.is_some() || self.hooks_before_turn(&prompt, &model, is_command).await {
+                    self.start_turn(&prompt, model, provider, notes, connection, compact_now).await;
+                }
             }
             Err(problem) => {
                 let _ = reply.send(Accepted {

@@ -121,6 +121,8 @@ impl Starter {
             }
             tokio::spawn(jobs::tell_changes(client.clone(), started.engine.clone()));
             session.listen();
+            let (engine, workspace) = (started.engine.clone(), session.workspace());
+            tokio::spawn(async move { engine.begin_session(&workspace).await });
             find_models(&client, &session, started).await;
         });
     }
