@@ -91,9 +91,9 @@ mod linux {
         setrlimit, setsid, wait,
     };
 
-    use super::super::private_folder::PrivateFolder;
-    use super::super::sandbox::{self, Confinement};
     use super::{CANNOT_CONFINE, CANNOT_START, complain};
+    use crate::process::private_folder::PrivateFolder;
+    use crate::process::sandbox::{self, Confinement};
 
     /// Programs may end by themselves for so long before they are killed.
     const GRACE: Duration = Duration::from_millis(200);
@@ -130,7 +130,7 @@ mod linux {
     }
 
     #[derive(Debug)]
-    pub(in super::super) struct Order {
+    pub(in crate::process) struct Order {
         control: u32,
         /// Limits on open files; `None` is no limit.
         soft: Option<u64>,
@@ -141,7 +141,7 @@ mod linux {
 
     impl Order {
         /// As options that [`Order::read`] understands, up to the program.
-        pub(in super::super) fn options(
+        pub(in crate::process) fn options(
             control: i32,
             soft: Option<u64>,
             hard: Option<u64>,

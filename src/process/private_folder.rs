@@ -11,7 +11,8 @@ pub(super) struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
     pub(super) fn create(parent: &Path) -> io::Result<Self> {
-        let path = parent.join(format!("eca-{}", uuid::Uuid::new_v4().simple()));
+        // A relative one would mean another folder to a program that goes elsewhere.
+        let path = std::path::absolute(parent)?.join(format!("eca-{}", uuid::Uuid::new_v4().simple()));
         // Fails if somebody was faster: what exists is never taken over.
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))

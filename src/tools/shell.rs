@@ -31,7 +31,7 @@ const DESCRIPTION: &str = "Runs a command in a shell, without input; returns exi
 /// A background job has so long to say something or to fail before the call returns.
 const FIRST_WORDS: Duration = Duration::from_secs(2);
 /// After its first output, it has so long to say more or to fail.
-const SETTLE: Duration = Duration::from_millis(250);
+const SETTLE: Duration = Duration::from_millis(500);
 /// A job without a label is called by its command, cut to this many characters.
 const LABEL_CHARS: usize = 40;
 

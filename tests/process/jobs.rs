@@ -138,10 +138,9 @@ async fn a_kill_takes_the_tree_and_tells_the_model() {
 async fn there_are_only_so_many_and_shutdown_ends_them_all() {
     let setting = Setting::new();
     let pids_file = setting.directory.path().join("pids");
-    for _ in 0..10 {
-        let command = format!("echo $$ >> {}; echo up; exec sleep 600", pids_file.display());
-        assert!(!setting.start(&command).await.0);
-    }
+    let command = format!("echo $$ >> {}; echo up; exec sleep 600", pids_file.display());
+    let started = futures_util::future::join_all((0..10).map(|_| setting.start(&command))).await;
+    assert!(started.iter().all(|(error, _)| !error), "{started:?}");
     let (error, output) = setting.start("echo one more").await;
     assert!(error && output.contains("10 background jobs"), "{output}");
     let pids = pids_in(&pids_file, 10).await;

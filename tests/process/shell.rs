@@ -95,8 +95,8 @@ async fn time_is_limited_and_nothing_is_left() {
     let pids_file = directory.path().join("pids");
     let command = format!("echo before; {}", escape_artists(&pids_file));
     let context = context(Some(directory.path()));
-    let (error, output) = call(&shell(), json!({"command": command, "timeout": 700}), &context).await;
-    assert!(error && output.contains("700 ms") && output.ends_with("Stdout:\nbefore"), "{output}");
+    let (error, output) = call(&shell(), json!({"command": command, "timeout": 3_000}), &context).await;
+    assert!(error && output.contains("3000 ms") && output.ends_with("Stdout:\nbefore"), "{output}");
     let pids = pids_in(&pids_file, 3).await;
     wait_until("all are gone", || !pids.iter().any(|pid| is_alive(*pid))).await;
 }

@@ -11,8 +11,8 @@ use landlock::{
     path_beneath_rules,
 };
 
-use super::super::guard::{CANNOT_CONFINE, CANNOT_START, complain};
 use super::{Confinement, NetworkBlock, PROBE, SandboxSupport, filter};
+use crate::process::guard::{CANNOT_CONFINE, CANNOT_START, complain};
 
 /// The newest version whose rights are asked for; the library leaves out what the kernel lacks.
 const NEWEST: ABI = ABI::V9;
@@ -34,7 +34,7 @@ const DEVICES: [&str; 9] = [
 ];
 
 /// Everything after the command's name. Returns only if there is no program to become.
-pub(in super::super) fn run(args: impl Iterator<Item = OsString>) -> i32 {
+pub(in crate::process) fn run(args: impl Iterator<Item = OsString>) -> i32 {
     let mut args = args.peekable();
     if args.next_if(|first| first == PROBE).is_some() {
         return probe();

@@ -188,7 +188,8 @@ pub(crate) fn report(finished: &Finished, zero: ZeroCode, program: &Program, not
         Ending::Lost(error) => Some(format!("How the command ended is not known: {error}")),
     };
     let block = |name: &str, text: &str| {
-        let text = text.trim();
+        // The first line may be indented on purpose.
+        let text = text.trim_end().trim_start_matches('\n');
         (!text.is_empty()).then(|| format!("{name}:\n{text}"))
     };
     let hint = program
@@ -233,8 +234,8 @@ mod tests {
     fn reports_have_their_parts_in_order() {
         let shown = ZeroCode::Shown;
         assert_eq!(
-            texts(Ending::Code(0), shown, " out\n", "err\n"),
-            (false, ["Exit code: 0", "Stderr:\nerr", "Stdout:\nout", "a note"].map(str::to_owned).into())
+            texts(Ending::Code(0), shown, "\n  out\n", "err\n"),
+            (false, ["Exit code: 0", "Stderr:\nerr", "Stdout:\n  out", "a note"].map(str::to_owned).into())
         );
         assert_eq!(
             texts(Ending::Code(0), ZeroCode::Silent, "\n", ""),
