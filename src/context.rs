@@ -3,6 +3,7 @@
 
 pub mod index;
 pub mod query;
+pub mod repo_map;
 pub mod web;
 
 mod paths;
