@@ -3,9 +3,14 @@
 
 pub mod index;
 pub mod query;
+pub mod render;
+pub mod repo_map;
 pub mod web;
 
+mod files;
+mod mention;
 mod paths;
+mod share;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 
-/// Deeper elements are left out; their text is not.
-const MAX_DEPTH: usize = 256;
+/// Deeper elements are left out; their text is not. Half of what is converted later, since lists and
+/// tables have items between them.
+const MAX_DEPTH: usize = 120;
 /// More attributes than these are not looked at.
 const MAX_ATTRIBUTES: usize = 64;
 const MAX_VALUE: usize = 2_048;
