@@ -54,7 +54,7 @@ fn everything_that_an_agent_can_say() {
             spawnable_by: vec!["code".into()],
         }
     );
-    assert_eq!(reviewer.inherit.as_deref(), Some("plan"));
+    assert_eq!(reviewer.config.inherit.as_deref(), Some("plan"));
     let flat = &find(&loaded, "Flat One").config;
     assert_eq!((flat.primary, flat.subagent, flat.max_steps), (Some(false), Some(true), Some(3)));
     assert_eq!(flat.approval.allow, Some(BTreeMap::from([("a".into(), rule(&[]))])));
@@ -98,7 +98,7 @@ fn a_stranger_s_agent_gives_no_consents_and_takes_no_names() {
     assert_eq!(names, ["mine", "plain", "theirs"]);
     assert_eq!(find(&loaded, "mine").config.system_prompt.as_deref(), Some("mine"));
     let theirs = find(&loaded, "theirs");
-    assert_eq!((&theirs.config.approval, &theirs.inherit), (&ApprovalOverride::default(), &None));
+    assert_eq!((&theirs.config.approval, &theirs.config.inherit), (&ApprovalOverride::default(), &None));
     let withheld: Vec<(String, &str)> = loaded
         .withheld()
         .iter()
@@ -114,7 +114,7 @@ fn a_stranger_s_agent_gives_no_consents_and_takes_no_names() {
     world.trusted.insert(file, hash);
     let (loaded, _) = world.load();
     let theirs = find(&loaded, "theirs");
-    assert!(theirs.config.approval.deny.is_some() && theirs.inherit.is_some());
+    assert!(theirs.config.approval.deny.is_some() && theirs.config.inherit.is_some());
 }
 
 #[test]

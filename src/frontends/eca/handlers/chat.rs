@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use custom_methods::chat::{
     ChatDeleteParams, ChatListParams, ChatListResult, ChatListSortBy, ChatPromptParams, ChatPromptResult,
-    ChatPromptStatus, ChatPromptStopParams, ChatQueryCommandsParams, ChatQueryCommandsResult, ChatSummary,
+    ChatPromptStatus, ChatPromptStopParams, ChatSummary,
 };
-use custom_methods::methods::{ChatDelete, ChatList, ChatPrompt, ChatPromptStop, ChatQueryCommands};
+use custom_methods::methods::{ChatDelete, ChatList, ChatPrompt, ChatPromptStop};
 use custom_methods::{ChatId as WireChatId, Empty};
 use tower_lsp::jsonrpc::Result;
 
@@ -114,14 +114,5 @@ impl Answer<ChatList> for EcaServer {
             }
         };
         Ok(ChatListResult { chats: chats.into_iter().map(summary).collect() })
-    }
-}
-
-// There are no commands yet; clients that ask while the user types get the true answer, which is
-// nothing.
-
-impl Answer<ChatQueryCommands> for EcaServer {
-    async fn answer(&self, params: ChatQueryCommandsParams) -> Result<ChatQueryCommandsResult> {
-        Ok(ChatQueryCommandsResult { chat_id: params.chat_id, commands: Vec::new() })
     }
 }

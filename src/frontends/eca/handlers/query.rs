@@ -1,16 +1,18 @@
 //! What a client offers while the user types: contexts and files.
 
 use custom_methods::chat::{
-    ChatContext, ChatQueryContextParams, ChatQueryContextResult, ChatQueryFilesParams, ChatQueryFilesResult,
-    CursorContext, DirectoryContext, FileContext, McpResourceContext, RepoMapContext,
+    ChatCommand, ChatCommandArgument, ChatCommandType, ChatContext, ChatQueryCommandsParams, ChatQueryCommandsResult,
+    ChatQueryContextParams, ChatQueryContextResult, ChatQueryFilesParams, ChatQueryFilesResult, CursorContext,
+    DirectoryContext, FileContext, McpResourceContext, RepoMapContext,
 };
-use custom_methods::methods::{ChatQueryContext, ChatQueryFiles};
+use custom_methods::methods::{ChatQueryCommands, ChatQueryContext, ChatQueryFiles};
 use tower_lsp::jsonrpc::Result;
 
 use super::super::service::{Answer, EcaServer};
 use crate::config::load::home;
 use crate::context::Places;
 use crate::context::query::{ContextHit, McpResource, Query, contexts, files};
+use crate::engine::{CommandInfo, CommandKind};
 
 impl Answer<ChatQueryContext> for EcaServer {
     async fn answer(&self, params: ChatQueryContextParams) -> Result<ChatQueryContextResult> {
@@ -32,6 +34,44 @@ impl Answer<ChatQueryFiles> for EcaServer {
         let places = Places { roots: index.roots().to_vec(), home: home() };
         let found = files(&index, Query { text: &params.query, limit, places: &places }).await;
         Ok(ChatQueryFilesResult { chat_id: params.chat_id, files: found.into_iter().filter_map(offered).collect() })
+    }
+}
+
+impl Answer<ChatQueryCommands> for EcaServer {
+    async fn answer(&self, params: ChatQueryCommandsParams) -> Result<ChatQueryCommandsResult> {
+        let started = self.started()?;
+        let wanted = params.query.trim().trim_start_matches('/').to_lowercase();
+        let all = started.engine.commands(&self.session.workspace()).await;
+        let found = all.into_iter().filter(|command| command.name.to_lowercase().contains(&wanted));
+        // The public server's word for clients that know its capabilities.
+        let public = started.client.is_modern;
+        Ok(ChatQueryCommandsResult {
+            chat_id: params.chat_id,
+            commands: found.map(|found| command(found, public)).collect(),
+        })
+    }
+}
+
+fn command(command: CommandInfo, public: bool) -> ChatCommand {
+    ChatCommand {
+        name: command.name,
+        description: command.description,
+        kind: match command.kind {
+            CommandKind::Native => ChatCommandType::Native,
+            CommandKind::McpPrompt if public => ChatCommandType::McpPromptPublic,
+            CommandKind::McpPrompt => ChatCommandType::McpPrompt,
+            CommandKind::CustomPrompt => ChatCommandType::CustomPrompt,
+            CommandKind::Skill => ChatCommandType::Skill,
+        },
+        arguments: command
+            .arguments
+            .into_iter()
+            .map(|argument| ChatCommandArgument {
+                name: argument.name,
+                description: argument.description,
+                required: argument.required,
+            })
+            .collect(),
     }
 }
 
