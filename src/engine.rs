@@ -12,7 +12,6 @@ pub mod prompt;
 mod chat;
 mod chat_tools;
 pub mod commands;
-mod context;
 mod doctor;
 mod emitter;
 mod hooks;
@@ -41,9 +40,12 @@ use tokio::sync::{oneshot, watch};
 use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
 use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Config, Secret};
+use crate::context::Indexes;
+use crate::context::index::Index;
 use crate::customization::hooks::{HookEvent, HookRunner, Setting};
 use crate::customization::prompt::Environment;
 use crate::host::Host;
+use crate::http;
 use crate::llm::ModelInfo;
 use crate::providers::Registry;
 use crate::state::Secrets;
@@ -134,6 +136,8 @@ struct Shared {
     jobs: Jobs,
     outputs: Option<PathBuf>,
     instructions: Instructions,
+    indexes: Indexes,
+    home: Option<PathBuf>,
     hook_setting: Setting,
     /// Where hooks of the session run.
     session_workspace: RwLock<Workspace>,
@@ -149,6 +153,8 @@ pub struct Settings {
     pub registry: Registry,
     pub loaded: Arc<Loaded>,
     hooks: Arc<HookRunner>,
+    /// For pages that users and models point at.
+    http: http::Client,
 }
 
 impl Settings {
@@ -157,7 +163,8 @@ impl Settings {
         for problem in problems {
             tracing::warn!(%problem, "a hook cannot be used");
         }
-        Self { registry, loaded, hooks: Arc::new(hooks) }
+        let http = http::Client::configured(&loaded.config);
+        Self { registry, loaded, hooks: Arc::new(hooks), http }
     }
 
     fn config(&self) -> &Config {
@@ -221,6 +228,8 @@ impl Engine {
                 jobs,
                 outputs,
                 instructions: Instructions::new(find_sources, environment),
+                indexes: Indexes::default(),
+                home: hook_setting.home.clone(),
                 hook_setting,
                 session_workspace: RwLock::default(),
                 pace,
@@ -398,6 +407,11 @@ impl Engine {
         let settings = self.shared.settings();
         let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
         commands::listed().chain(chat::listed_commands(&customization)).collect()
+    }
+
+    /// The files of a workspace, to choose from.
+    pub fn index(&self, workspace: &Workspace) -> Arc<Index> {
+        self.shared.indexes.of(workspace, &self.shared.settings().config().index)
     }
 
     /// What runs in the background.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::base::ChatId;
+pub use crate::context::render::Context;
 use crate::workspace::Workspace;
 
 /// One message of the user.
@@ -32,32 +33,6 @@ pub enum ReplyWhen {
     Recorded,
     /// Once the model's provider took the request or refused it; bounded in time.
     Connected,
-}
-
-/// Something the user points at beside the message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Context {
-    Text {
-        label: String,
-        content: String,
-    },
-    File {
-        path: String,
-        lines: Option<(u64, u64)>,
-    },
-    Cursor {
-        path: String,
-        start: (u64, u64),
-        end: (u64, u64),
-    },
-    Image {
-        media_type: String,
-        base64: String,
-    },
-    /// A kind that this version cannot read; named to the user instead of being dropped silently.
-    Unsupported {
-        kind: String,
-    },
 }
 
 /// The answer to a prompt.

@@ -30,6 +30,12 @@ use crate::tool::Tool;
 
 pub(crate) use replace::restore;
 
+/// An image of a user's, made small enough for models; the type is told by the bytes.
+pub(crate) fn prepare_image(bytes: &[u8], _: &str) -> Result<crate::llm::Image, String> {
+    read_file::prepare_image(bytes)
+}
+
+
 /// All of them. They share what keeps two calls from changing one file at the same time, so there
 /// should be one set of them.
 pub fn tools() -> Vec<Arc<dyn Tool>> {

@@ -40,7 +40,8 @@ fn everything_that_an_agent_can_say() {
             description: Some("Reviews".into()),
             system_prompt: Some("You review.".into()),
             max_steps: Some(12),
-            disabled_tools: vec!["eca__git".into(), "mcp.*".into()],
+            disabled_tools: Some(vec!["eca__git".into(), "mcp.*".into()]),
+            inherit: Some("plan".into()),
             approval: ApprovalOverride {
                 allow: Some(BTreeMap::from([
                     ("eca__read_file".into(), rule(&[])),
@@ -51,7 +52,7 @@ fn everything_that_an_agent_can_say() {
                 by_default: Some(Ruling::Ask),
             },
             auto_compact_percentage: None,
-            spawnable_by: vec!["code".into()],
+            spawnable_by: Some(vec!["code".into()]),
         }
     );
     assert_eq!(reviewer.config.inherit.as_deref(), Some("plan"));
@@ -118,34 +119,15 @@ fn a_stranger_s_agent_gives_no_consents_and_takes_no_names() {
 }
 
 #[test]
-fn the_configuration_wins_and_inheritance_is_filled_in() {
-    let agent = |name: &str, inherit: Option<&str>, config: AgentConfig| MarkdownAgent {
+fn the_configuration_wins_over_files() {
+    let agent = |name: &str, model: &str| MarkdownAgent {
         name: name.to_owned(),
-        config,
-        inherit: inherit.map(Into::into),
+        config: AgentConfig { default_model: Some(model.into()), ..AgentConfig::default() },
         file: name.into(),
         origin: Origin::Global,
     };
-    let of_model = |model: &str| AgentConfig { default_model: Some(model.into()), ..AgentConfig::default() };
-    let base = AgentConfig {
-        variant: Some("high".into()),
-        disabled_tools: vec!["git".into()],
-        approval: ApprovalOverride { by_default: Some(Ruling::Deny), ..ApprovalOverride::default() },
-        ..of_model("json/base")
-    };
-    let defined = BTreeMap::from([("base".to_owned(), base.clone())]);
-    let files = [
-        agent("base", None, of_model("file/base")),
-        agent("child", Some("base"), of_model("file/child")),
-        agent("grandchild", Some("child"), AgentConfig::default()),
-        agent("narcissus", Some("narcissus"), AgentConfig::default()),
-        agent("orphan", Some("nobody"), AgentConfig::default()),
-        agent("planner", Some("plan"), AgentConfig::default()),
-    ];
-    let (merged, problems) = merge(&defined, &files);
-    assert_eq!(merged["base"], base);
-    assert_eq!(merged["child"], AgentConfig { default_model: Some("file/child".into()), ..base });
-    assert_eq!(merged["grandchild"], of_model("file/child"), "one level");
-    let about: Vec<&str> = problems.iter().map(|problem| problem.source.as_str()).collect();
-    assert_eq!(about, ["narcissus", "orphan"]);
+    let defined = BTreeMap::from([("base".to_owned(), agent("base", "json/base").config)]);
+    let merged = merge(&defined, &[agent("base", "file/base"), agent("child", "file/child")]);
+    let models: Vec<&str> = merged.values().filter_map(|agent| agent.default_model.as_deref()).collect();
+    assert_eq!(models, ["json/base", "file/child"]);
 }

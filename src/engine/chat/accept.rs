@@ -11,10 +11,12 @@ use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
 use super::super::request::Payload;
 use super::super::turn::{Cause, ConnectionReport};
-use super::super::{Pace, context, replay};
+use super::super::{Pace, replay};
 use super::commands::Typed;
 use super::{ChatActor, Origin};
 use crate::base::{ContentId, ModelId};
+use crate::context::Places;
+use crate::context::render::{self, Rendered};
 use crate::llm::{Message, Part, Provider, Role};
 use crate::providers::VariantChoice;
 use crate::store::{ChatMeta, MessageKind, NewMessage, StoreError};
@@ -201,14 +203,13 @@ impl ChatActor {
         let content_id = ContentId::random();
         let mut parts = Vec::new();
         let mut notes = Vec::new();
-        if !prompt.contexts.is_empty() {
-            let contexts = prompt.contexts.clone();
-            if let Ok(rendered) = tokio::task::spawn_blocking(move || context::render(&contexts)).await {
-                parts.extend(rendered.parts);
-                if !rendered.problems.is_empty() {
-                    notes.push(format!("Left out of this prompt:\n- {}\n\n", rendered.problems.join("\n- ")));
-                }
-            }
+        let rendered = self.render_contexts(prompt, &text, model).await;
+        parts.extend(rendered.parts);
+        for file in rendered.seen {
+            self.memory.seen.saw(&file.path, file.content);
+        }
+        if !rendered.problems.is_empty() {
+            notes.push(format!("Left out of this prompt:\n- {}\n\n", rendered.problems.join("\n- ")));
         }
         // Last, after what it is about.
         let typed = expanded.is_some().then(|| text.clone());
@@ -227,6 +228,24 @@ impl ChatActor {
         }
         self.emit(ChatEvent::UserText { text: format!("{text}\n"), content_id }).await;
         notes
+    }
+
+    /// What the user points at, as parts of the message.
+    async fn render_contexts(&self, prompt: &Prompt, text: &str, model: Option<&ModelId>) -> Rendered {
+        let settings = self.shared.settings();
+        let info = model.and_then(|model| settings.registry.info(model));
+        let roots = prompt.workspace.roots().iter().map(|root| root.path.clone()).collect();
+        let sources = render::Sources {
+            places: Places { roots, home: self.shared.home.clone() },
+            index: Some(self.shared.indexes.of(&prompt.workspace, &settings.config().index)),
+            config: settings.config().index.clone(),
+            http: settings.http.clone(),
+            resources: Arc::new(render::NoResources),
+            prepare_image: crate::tools::files::prepare_image,
+            sees_images: info.as_ref().is_some_and(|info| info.vision),
+        };
+        let budget = render::Budget::of(info.and_then(|info| info.context_limit));
+        render::render(text, &prompt.contexts, &sources, budget).await
     }
 
     async fn keep_prompt(&self, item: NewMessage, prompt: &Prompt, model: Option<&ModelId>) -> Result<(), StoreError> {

@@ -11,6 +11,7 @@ use super::super::turn::shares;
 use super::ChatActor;
 use super::commands::Typed;
 use crate::base::{ModelId, text};
+use crate::context;
 use crate::customization::prompt::SystemPrompt;
 use crate::customization::template::Variables;
 use crate::customization::{Customization, Origin, Scope, prompt};
@@ -204,8 +205,13 @@ impl ChatActor {
     }
 
     pub(super) async fn show_repo_map(&self, prompt: &Prompt) -> Result<String, String> {
-        let _ = prompt;
-        Err("wip".to_owned())
+        let settings = self.shared.settings();
+        let config = &settings.config().index;
+        let index = self.shared.indexes.of(&prompt.workspace, config);
+        match context::repo_map::repo_map(&index, config.repo_map).await {
+            Some(map) => Ok(format!("```text\n{map}\n```")),
+            None => Err("There is nothing to show: no folder is open.".to_owned()),
+        }
     }
 }
 

@@ -39,7 +39,7 @@ fn context(context: ChatContext) -> Vec<Context> {
         ChatContext::File(file) => file_context(file),
         ChatContext::Text(text) => vec![Context::Text { label: text.label, content: text.content }],
         ChatContext::Code(code) => {
-            vec![Context::Text { label: code.description.unwrap_or(code.language), content: code.content }]
+            vec![Context::Code { language: code.language, description: code.description, content: code.content }]
         }
         ChatContext::Cursor(cursor) => match (cursor.path, cursor.position) {
             (Some(path), Some(range)) => vec![Context::Cursor {
@@ -52,6 +52,12 @@ fn context(context: ChatContext) -> Vec<Context> {
         },
         ChatContext::Image(image) => {
             vec![Context::Image { media_type: image.media_type, base64: image.base64 }]
+        }
+        ChatContext::Directory(directory) => vec![Context::Directory { path: directory.path }],
+        ChatContext::Web(web) => vec![Context::Web { url: web.url }],
+        ChatContext::RepoMap(_) => vec![Context::RepoMap],
+        ChatContext::McpResource(resource) => {
+            vec![Context::McpResource { server: resource.server, uri: resource.uri, name: resource.name }]
         }
         other => vec![Context::Unsupported { kind: other.tag().to_owned() }],
     }
@@ -88,7 +94,7 @@ mod tests {
         assert_eq!(
             prompt.contexts,
             [
-                Context::Text { label: "rust".into(), content: "fn".into() },
+                Context::Code { language: "rust".into(), description: None, content: "fn".into() },
                 Context::File { path: "/a".into(), lines: Some((2, 3)) },
             ]
         );
@@ -108,7 +114,7 @@ mod tests {
         assert_eq!(read(json!({"message": "", "behavior": "agent"})).agent.as_deref(), Some("code"));
         assert_eq!(read(json!({"message": "", "behavior": "plan"})).agent.as_deref(), Some("plan"));
         assert_eq!(read(json!({"message": "", "behavior": "plan", "agent": "code"})).agent.as_deref(), Some("code"));
-        assert_eq!(read(json!({"message": "", "agent": "nobody"})).agent.as_deref(), Some("code"));
+        assert_eq!(read(json!({"message": "", "agent": "nobody"})).agent.as_deref(), Some("nobody"));
     }
 
     #[test]
@@ -117,7 +123,7 @@ mod tests {
             read(json!({"message": "", "contexts": [{"type": "web", "url": "https://x"}, {"type": "hologram"}]}));
         assert_eq!(
             prompt.contexts,
-            [Context::Unsupported { kind: "web".into() }, Context::Unsupported { kind: "hologram".into() }]
+            [Context::Web { url: "https://x".into() }, Context::Unsupported { kind: "hologram".into() }]
         );
     }
 }

@@ -29,7 +29,6 @@ pub(super) struct Session {
     /// v0's dialect; a client may reveal itself as late as its first prompt.
     v0: AtomicBool,
     prompted: AtomicBool,
-    indexes: Indexes,
     folders_changed: Notify,
     /// Cancelled when the client listens.
     listening: CancellationToken,
@@ -50,7 +49,7 @@ pub(super) struct Started {
 pub(super) struct Presentation {
     pub(super) welcome_message: String,
     pub(super) default_agent: String,
-    pub(super) index: IndexConfig,
+    pub(super) query_limit: u32,
 }
 
 impl Presentation {
@@ -58,7 +57,7 @@ impl Presentation {
         Self {
             welcome_message: config.welcome_message.clone().unwrap_or_else(|| WELCOME.to_owned()),
             default_agent: config.default_agent.clone(),
-            index: config.index.clone(),
+            query_limit: config.index.query_limit,
         }
     }
 }
@@ -145,10 +144,9 @@ impl Session {
         Arc::clone(&self.state().workspace)
     }
 
-    /// The files of the folders as they are now, and how many of them a query may return.
-    pub(super) fn index(&self) -> (Arc<Index>, usize) {
-        let (workspace, config) = (self.workspace(), self.presentation().index);
-        (self.indexes.of(&workspace, &config), usize::try_from(config.query_limit).unwrap_or(usize::MAX))
+    /// How many files a query may return.
+    pub(super) fn query_limit(&self) -> usize {
+        usize::try_from(self.presentation().query_limit).unwrap_or(usize::MAX)
     }
 
     pub(super) fn note_prompt(&self, chat: ChatId, model: &str) {

@@ -5,6 +5,8 @@
 
 mod page;
 mod picture;
+
+pub(super) use picture::prepare as prepare_image;
 #[cfg(test)]
 mod tests;
 

@@ -16,7 +16,7 @@ use crate::engine::{CommandInfo, CommandKind};
 
 impl Answer<ChatQueryContext> for EcaServer {
     async fn answer(&self, params: ChatQueryContextParams) -> Result<ChatQueryContextResult> {
-        let (index, limit) = self.session.index();
+        let (index, limit) = (self.engine()?.index(&self.session.workspace()), self.session.query_limit());
         let places = Places { roots: index.roots().to_vec(), home: home() };
         let chosen: Vec<ContextHit> = params.contexts.into_iter().filter_map(chosen).collect();
         let query = Query { text: &params.query, limit, places: &places };
@@ -30,7 +30,7 @@ impl Answer<ChatQueryContext> for EcaServer {
 
 impl Answer<ChatQueryFiles> for EcaServer {
     async fn answer(&self, params: ChatQueryFilesParams) -> Result<ChatQueryFilesResult> {
-        let (index, limit) = self.session.index();
+        let (index, limit) = (self.engine()?.index(&self.session.workspace()), self.session.query_limit());
         let places = Places { roots: index.roots().to_vec(), home: home() };
         let found = files(&index, Query { text: &params.query, limit, places: &places }).await;
         Ok(ChatQueryFilesResult { chat_id: params.chat_id, files: found.into_iter().filter_map(offered).collect() })

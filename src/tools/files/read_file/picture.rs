@@ -48,6 +48,14 @@ pub(super) fn look(file: &File, size: u64, sees_images: bool) -> Result<Seen, St
     show(bytes, sees_images)
 }
 
+/// An image small enough for models.
+pub(in crate::tools::files) fn prepare(bytes: &[u8]) -> Result<Image, String> {
+    match show(bytes.to_vec(), true)? {
+        Seen::Picture { image, .. } => Ok(image),
+        Seen::Hidden(_) | Seen::Nothing => Err("it is no image".to_owned()),
+    }
+}
+
 fn show(bytes: Vec<u8>, sees_images: bool) -> Result<Seen, String> {
     let Ok(format) = image::guess_format(&bytes) else { return Ok(Seen::Nothing) };
     let name = match format {
