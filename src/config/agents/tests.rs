@@ -103,7 +103,10 @@ fn an_agent_inherits_one_level() {
     assert_eq!(config.subagents_of("plan"), ["explorer", "general", "lost", "self"]);
     assert_eq!(config.agent_of("self"), AgentConfig { inherit: Some("self".into()), ..AgentConfig::default() });
     let problems = config.agent_problems();
-    assert!(problems.len() == 2 && problems[0].contains("agent.lost") && problems[1].contains("itself"), "{problems:?}");
+    assert!(
+        problems.len() == 2 && problems[0].contains("agent.lost") && problems[1].contains("itself"),
+        "{problems:?}"
+    );
 }
 
 #[test]

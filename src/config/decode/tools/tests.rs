@@ -50,8 +50,12 @@ fn every_key_of_tools_is_read() {
     assert_eq!((tool_call.read_file_max_lines, tool_call.editor_nav), (7, false));
     assert_eq!((tool_call.max_output_lines, tool_call.max_output_bytes), (3, 2048));
     assert_eq!(tool_call.after_rejection, AfterRejection::Ask);
-    let shell =
-        ShellConfig { path: Some("zsh".into()), args: vec!["-f".into()], summary_max_length: 9, sandbox: Sandbox::ReadOnly };
+    let shell = ShellConfig {
+        path: Some("zsh".into()),
+        args: vec!["-f".into()],
+        summary_max_length: 9,
+        sandbox: Sandbox::ReadOnly,
+    };
     assert_eq!(tool_call.shell, shell);
 }
 
