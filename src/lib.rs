@@ -2,7 +2,7 @@
 //!
 //! Reading order, from the edge inwards: [`frontends`] speak a wire contract or a terminal,
 //! [`transport`] moves frames, [`engine`] owns chats, [`providers`] reach models, [`store`] keeps
-//! chats, [`config`] says what the user wants, [`llm`] is the vocabulary between engine and
+//! chats, [`approval`] decides what may run, [`config`] says what the user wants, [`llm`] is the vocabulary between engine and
 //! providers, [`process`], [`http`] and [`base`] carry them all. `docs/architecture.md` has the
 //! map and the rules; `tests/tidy.rs` enforces them.
 
