@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::fields;
 use super::read::{Document, Origin, Reader};
 use crate::config::trust::WithheldKey;
-use crate::config::{AgentConfig, ApprovalOverride, ApprovalRule, ConfigProblem, Ruling};
+use crate::config::{AgentConfig, ApprovalOverride, ApprovalRule, Ruling};
 
 const BUILT_IN: [&str; 4] = ["code", "plan", "explorer", "general"];
 const SHELL: &str = "eca__shell_command";

@@ -40,7 +40,7 @@ fn everything_that_an_agent_can_say() {
             description: Some("Reviews".into()),
             system_prompt: Some("You review.".into()),
             max_steps: Some(12),
-            disabled_tools: vec!["eca__git".into(), "mcp.*".into()],
+            disabled_tools: Some(vec!["eca__git".into(), "mcp.*".into()]),
             approval: ApprovalOverride {
                 allow: Some(BTreeMap::from([
                     ("eca__read_file".into(), rule(&[])),
@@ -51,10 +51,10 @@ fn everything_that_an_agent_can_say() {
                 by_default: Some(Ruling::Ask),
             },
             auto_compact_percentage: None,
-            spawnable_by: vec!["code".into()],
+            inherit: Some("plan".into()),
+            spawnable_by: Some(vec!["code".into()]),
         }
     );
-    assert_eq!(reviewer.inherit.as_deref(), Some("plan"));
     let flat = &find(&loaded, "Flat One").config;
     assert_eq!((flat.primary, flat.subagent, flat.max_steps), (Some(false), Some(true), Some(3)));
     assert_eq!(flat.approval.allow, Some(BTreeMap::from([("a".into(), rule(&[]))])));
@@ -98,7 +98,7 @@ fn a_stranger_s_agent_gives_no_consents_and_takes_no_names() {
     assert_eq!(names, ["mine", "plain", "theirs"]);
     assert_eq!(find(&loaded, "mine").config.system_prompt.as_deref(), Some("mine"));
     let theirs = find(&loaded, "theirs");
-    assert_eq!((&theirs.config.approval, &theirs.inherit), (&ApprovalOverride::default(), &None));
+    assert_eq!((&theirs.config.approval, &theirs.config.inherit), (&ApprovalOverride::default(), &None));
     let withheld: Vec<(String, &str)> = loaded
         .withheld()
         .iter()
@@ -114,38 +114,20 @@ fn a_stranger_s_agent_gives_no_consents_and_takes_no_names() {
     world.trusted.insert(file, hash);
     let (loaded, _) = world.load();
     let theirs = find(&loaded, "theirs");
-    assert!(theirs.config.approval.deny.is_some() && theirs.inherit.is_some());
+    assert!(theirs.config.approval.deny.is_some() && theirs.config.inherit.is_some());
 }
 
 #[test]
-fn the_configuration_wins_and_inheritance_is_filled_in() {
-    let agent = |name: &str, inherit: Option<&str>, config: AgentConfig| MarkdownAgent {
+fn the_configuration_wins_whole_agent_by_whole_agent() {
+    let of_model = |model: &str| AgentConfig { default_model: Some(model.into()), ..AgentConfig::default() };
+    let agent = |name: &str, config: AgentConfig| MarkdownAgent {
         name: name.to_owned(),
         config,
-        inherit: inherit.map(Into::into),
         file: name.into(),
         origin: Origin::Global,
     };
-    let of_model = |model: &str| AgentConfig { default_model: Some(model.into()), ..AgentConfig::default() };
-    let base = AgentConfig {
-        variant: Some("high".into()),
-        disabled_tools: vec!["git".into()],
-        approval: ApprovalOverride { by_default: Some(Ruling::Deny), ..ApprovalOverride::default() },
-        ..of_model("json/base")
-    };
-    let defined = BTreeMap::from([("base".to_owned(), base.clone())]);
-    let files = [
-        agent("base", None, of_model("file/base")),
-        agent("child", Some("base"), of_model("file/child")),
-        agent("grandchild", Some("child"), AgentConfig::default()),
-        agent("narcissus", Some("narcissus"), AgentConfig::default()),
-        agent("orphan", Some("nobody"), AgentConfig::default()),
-        agent("planner", Some("plan"), AgentConfig::default()),
-    ];
-    let (merged, problems) = merge(&defined, &files);
-    assert_eq!(merged["base"], base);
-    assert_eq!(merged["child"], AgentConfig { default_model: Some("file/child".into()), ..base });
-    assert_eq!(merged["grandchild"], of_model("file/child"), "one level");
-    let about: Vec<&str> = problems.iter().map(|problem| problem.source.as_str()).collect();
-    assert_eq!(about, ["narcissus", "orphan"]);
+    let defined = BTreeMap::from([("both".to_owned(), of_model("json/m"))]);
+    let described = AgentConfig { description: Some("d".into()), ..of_model("file/m") };
+    let merged = merge(&defined, &[agent("both", described.clone()), agent("new", described.clone())]);
+    assert_eq!(merged, BTreeMap::from([("both".to_owned(), of_model("json/m")), ("new".to_owned(), described)]));
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::event::ChatStatus;
 use super::*;
 use crate::config::{ApprovalRule, HookMatcher, Ruling};
 
