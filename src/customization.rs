@@ -37,6 +37,9 @@ pub use read::Origin;
 pub use rules::{Audience, Paths, Rule, RuleText, Rules, Scope};
 pub use skills::{LoadedSkill, Skill, Skills};
 
+/// Finds a value by its name.
+pub type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Where everything is looked for.
 #[derive(Clone)]
 pub struct Sources {
@@ -48,7 +51,7 @@ pub struct Sources {
     /// The hash that the user trusts for a file.
     pub trusted: BTreeMap<PathBuf, String>,
     /// Looks up an environment variable.
-    pub env: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub env: Arc<Lookup>,
     /// Whether nothing of the user's own counts, which test suites of clients ask for.
     pub isolated: bool,
 }

@@ -76,7 +76,7 @@ pub fn expand(text: &str, context: &TextContext<'_>) -> Expanded {
 /// What expanding `text` could do, one entry per kind of form; nothing when there is no form.
 pub fn dangers(text: &str) -> Vec<WithheldKey> {
     let names: BTreeSet<&str> = interpolate::form_names(text).collect();
-    names.into_iter().map(|name| trust::withheld_form(name)).collect()
+    names.into_iter().map(trust::withheld_form).collect()
 }
 
 /// What the user trusts when this text is trusted; `None` for one that cannot be.

@@ -20,7 +20,7 @@ use crate::config::files::resolve;
 use crate::config::{ConfigProblem, HookAction, HookConfig, HookProgram, HookType};
 use crate::process::spawn::{self, RunError};
 
-pub use event::{CompactTrigger, HookEvent, HookedCall};
+pub use event::{ChatStatus, CompactTrigger, HookEvent, HookedCall};
 pub use outcome::{Exit, HookOutcome, Said, Stopped, Verdict, combine, interpret};
 
 /// Of each of its outputs; more is no answer.

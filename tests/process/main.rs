@@ -6,6 +6,7 @@
 
 mod custom;
 mod git;
+mod hooks;
 mod jobs;
 mod sandbox;
 mod shell;

@@ -25,6 +25,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("providers", &["base", "config", "http", "llm"]),
     ("tools", &["base", "config", "host", "http", "llm", "process", "tool", "workspace"]),
     ("context", &["base", "config", "http", "llm", "tool", "workspace"]),
+    ("customization", &["base", "config", "process", "tool", "workspace"]),
     ("store", &["base", "llm"]),
     ("transport", &["base"]),
     ("state", &["base", "config"]),

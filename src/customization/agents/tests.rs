@@ -41,7 +41,6 @@ fn everything_that_an_agent_can_say() {
             system_prompt: Some("You review.".into()),
             max_steps: Some(12),
             disabled_tools: Some(vec!["eca__git".into(), "mcp.*".into()]),
-            inherit: Some("plan".into()),
             approval: ApprovalOverride {
                 allow: Some(BTreeMap::from([
                     ("eca__read_file".into(), rule(&[])),
@@ -52,10 +51,10 @@ fn everything_that_an_agent_can_say() {
                 by_default: Some(Ruling::Ask),
             },
             auto_compact_percentage: None,
+            inherit: Some("plan".into()),
             spawnable_by: Some(vec!["code".into()]),
         }
     );
-    assert_eq!(reviewer.config.inherit.as_deref(), Some("plan"));
     let flat = &find(&loaded, "Flat One").config;
     assert_eq!((flat.primary, flat.subagent, flat.max_steps), (Some(false), Some(true), Some(3)));
     assert_eq!(flat.approval.allow, Some(BTreeMap::from([("a".into(), rule(&[]))])));
@@ -119,15 +118,16 @@ fn a_stranger_s_agent_gives_no_consents_and_takes_no_names() {
 }
 
 #[test]
-fn the_configuration_wins_over_files() {
-    let agent = |name: &str, model: &str| MarkdownAgent {
+fn the_configuration_wins_whole_agent_by_whole_agent() {
+    let of_model = |model: &str| AgentConfig { default_model: Some(model.into()), ..AgentConfig::default() };
+    let agent = |name: &str, config: AgentConfig| MarkdownAgent {
         name: name.to_owned(),
-        config: AgentConfig { default_model: Some(model.into()), ..AgentConfig::default() },
+        config,
         file: name.into(),
         origin: Origin::Global,
     };
-    let defined = BTreeMap::from([("base".to_owned(), agent("base", "json/base").config)]);
-    let merged = merge(&defined, &[agent("base", "file/base"), agent("child", "file/child")]);
-    let models: Vec<&str> = merged.values().filter_map(|agent| agent.default_model.as_deref()).collect();
-    assert_eq!(models, ["json/base", "file/child"]);
+    let defined = BTreeMap::from([("both".to_owned(), of_model("json/m"))]);
+    let described = AgentConfig { description: Some("d".into()), ..of_model("file/m") };
+    let merged = merge(&defined, &[agent("both", described.clone()), agent("new", described.clone())]);
+    assert_eq!(merged, BTreeMap::from([("both".to_owned(), of_model("json/m")), ("new".to_owned(), described)]));
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::event::ChatStatus;
 use super::*;
 use crate::config::{ApprovalRule, HookMatcher, Ruling};
 
@@ -24,8 +23,11 @@ fn pattern(text: &str) -> Option<HookMatcher> {
     Some(HookMatcher::Pattern(text.to_owned()))
 }
 
-fn tools(selectors: &[(&str, &[(&str, &[&str])])]) -> Option<HookMatcher> {
-    let rule = |arguments: &[(&str, &[&str])]| ApprovalRule {
+/// Patterns by the names of arguments.
+type Patterns<'a> = &'a [(&'a str, &'a [&'a str])];
+
+fn tools(selectors: &[(&str, Patterns<'_>)]) -> Option<HookMatcher> {
+    let rule = |arguments: Patterns<'_>| ApprovalRule {
         args_matchers: arguments
             .iter()
             .map(|(name, patterns)| {
@@ -107,19 +109,14 @@ fn wrong_matchers_are_reported() {
     assert!(runner.has(HookType::PreToolCall) && !runner.has(HookType::PreCompact));
 }
 
-#[test]
-fn hooks_are_told_everything_of_their_kind() {
-    let setting = Setting {
-        workspaces: vec!["/w".into(), "/v".into()],
-        db_cache_path: "/c/db".into(),
-        session_id: "s".into(),
-        eca_executable: "eca".into(),
-        ..Setting::default()
-    };
-    let chat = ChatFacts { chat: "chat".into(), agent: "code".into(), model: Some("p/m".into()), variant: None };
-    let base = json!({"hook_name": "h", "workspaces": ["/w", "/v"], "cwd": "/w", "db_cache_path": "/c/db",
-        "session_id": "s", "eca_executable": "eca"});
-    let of_chat = json!({"chat_id": "chat", "agent": "code", "behavior": "code", "full_model": "p/m", "variant": null});
+fn merged(more: &Value, facts: Value) -> Value {
+    let mut all = object(more.clone());
+    all.extend(object(facts));
+    Value::Object(all)
+}
+
+/// One event of every kind, and what only hooks of that kind are told.
+fn every_kind_of_event() -> Vec<(HookEvent, Value)> {
     let about = json!({"tool_name": "t", "server": "srv", "tool_input": {"camelCase": 1}, "tool_call_id": "c1"});
     let HookEvent::PreToolCall { call: hooked, .. } = call("srv", "t", json!({"camelCase": 1})) else { panic!() };
     let status = ChatStatus {
@@ -132,12 +129,7 @@ fn hooks_are_told_everything_of_their_kind() {
         ..ChatStatus::default()
     };
     let quiet = ChatStatus { status: "idle".into(), ..ChatStatus::default() };
-    let merged = |more: &Value, facts: Value| {
-        let mut all = object(more.clone());
-        all.extend(object(facts));
-        Value::Object(all)
-    };
-    let cases = [
+    vec![
         (HookEvent::SessionStart, json!({})),
         (HookEvent::SessionEnd, json!({})),
         (HookEvent::ChatStart { resumed: true }, json!({"resumed": true})),
@@ -183,9 +175,24 @@ fn hooks_are_told_everything_of_their_kind() {
             HookEvent::PostCompact { trigger: CompactTrigger::Auto, summary: "s".into() },
             json!({"triggered": "auto", "compact_summary": "s"}),
         ),
-    ];
+    ]
+}
+
+#[test]
+fn hooks_are_told_everything_of_their_kind() {
+    let setting = Setting {
+        workspaces: vec!["/w".into(), "/v".into()],
+        db_cache_path: "/c/db".into(),
+        session_id: "s".into(),
+        eca_executable: "eca".into(),
+        ..Setting::default()
+    };
+    let chat = ChatFacts { chat: "chat".into(), agent: "code".into(), model: Some("p/m".into()), variant: None };
+    let base = json!({"hook_name": "h", "workspaces": ["/w", "/v"], "cwd": "/w", "db_cache_path": "/c/db",
+        "session_id": "s", "eca_executable": "eca"});
+    let of_chat = json!({"chat_id": "chat", "agent": "code", "behavior": "code", "full_model": "p/m", "variant": null});
     let mut kinds = std::collections::BTreeSet::new();
-    for (event, facts) in cases {
+    for (event, facts) in every_kind_of_event() {
         kinds.insert(event.kind());
         let expected = merged(&base, merged(&facts, json!({"hook_type": event.kind().name()})));
         let told: Value = serde_json::from_slice(&event.input("h", &setting, None)).unwrap();
