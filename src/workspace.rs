@@ -4,6 +4,8 @@
 //! or plain paths. The working directory of the process is never a folder: VS Code starts the
 //! server in the directory of its binary.
 
+mod worktree;
+
 use std::path::{Path, PathBuf};
 
 /// The folders of one client; immutable, shared by `Arc`, replaced as a whole when they change.
@@ -49,11 +51,23 @@ impl Workspace {
     /// What identifies this set of folders, whatever their order and names: the sorted paths,
     /// joined with `:`. Empty without folders.
     pub fn key(&self) -> String {
-        let mut paths: Vec<String> = self.roots.iter().map(|root| root.path.to_string_lossy().into_owned()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        paths.join(":")
+        key_of(self.roots.iter().map(|root| root.path.clone()))
     }
+}
+
+/// What identifies the chats of a workspace: like [`Workspace::key`], but linked worktrees of a
+/// git repository count as the repository, so that they share its history. Reads a few small
+/// files, so call it where blocking is allowed.
+pub fn history_key(workspace: &Workspace) -> String {
+    let shared = |root: &Root| worktree::main_worktree(&root.path).unwrap_or_else(|| root.path.clone());
+    key_of(workspace.roots.iter().map(shared))
+}
+
+fn key_of(paths: impl Iterator<Item = PathBuf>) -> String {
+    let mut paths: Vec<String> = paths.map(|path| path.to_string_lossy().into_owned()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.join(":")
 }
 
 /// The absolute path that a client means by `uri`, which may also be a plain path.
@@ -223,6 +237,7 @@ mod tests {
         assert_eq!(two.key(), "/a :/b");
         assert_eq!(one.key(), two.key());
         assert_eq!(Workspace::default().key(), "");
+        assert_eq!(history_key(&one), one.key(), "without git they are the same");
     }
 
     proptest::proptest! {

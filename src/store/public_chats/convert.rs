@@ -4,6 +4,8 @@
 //! is one message with all its parts, and what the calls of an answer brought is another. What a
 //! vendor signed or encrypted is left behind: it belongs to the conversation it was made in.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Number, Value as Json};
 
 use super::files::{self, Candidate, Layout};
@@ -53,12 +55,15 @@ fn convert(id: &str, chat: &Value) -> Result<Converted, String> {
     let text = |name: &str| chat.get(name).and_then(Value::name).map(str::to_owned);
     let updated_at = time(chat.get("updated-at")).or(time(chat.get("created-at"))).unwrap_or(0);
     let created_at = time(chat.get("created-at")).unwrap_or(updated_at);
-    let mut builder = Builder { now: created_at, ..Builder::default() };
-    for message in chat.get("messages").and_then(Value::items).unwrap_or_default() {
-        builder.add(message);
-    }
-    builder.end_answer();
-    builder.end_results();
+    let messages = chat.get("messages").and_then(Value::items).unwrap_or_default();
+    let answered = messages
+        .iter()
+        .filter(|message| message.get("role").and_then(Value::name) == Some("tool_call_output"))
+        .filter_map(|message| message.get("content"))
+        .map(|content| owned(content, "id"));
+    let mut builder = Builder { now: created_at, answered: answered.collect(), ..Builder::default() };
+    messages.iter().for_each(|message| builder.add(message));
+    builder.end();
     let is_named = chat.get("title-custom?") == Some(&Value::Bool(true));
     let title = text("title");
     let document = ChatDocument {
@@ -86,6 +91,8 @@ struct Builder {
     answer: Open,
     /// The results of its calls.
     results: Open,
+    /// The calls that have a result, and are described with it.
+    answered: HashSet<String>,
     /// The time of the message at hand.
     now: i64,
 }
@@ -173,7 +180,9 @@ impl Builder {
             arguments: Json::Object(record.arguments.clone()).to_string(),
             replay: None,
         }]);
-        self.answer.extra.calls.push(record);
+        if !self.answered.contains(&record.id) {
+            self.answer.extra.calls.push(record);
+        }
     }
 
     fn server_tool(&mut self, content: &Value) {
@@ -202,8 +211,6 @@ impl Builder {
 
     fn result(&mut self, content: &Value) {
         let record = call_record(content);
-        // A call is described where its result is.
-        self.answer.extra.calls.retain(|call| call.id != record.id);
         self.end_answer();
         if self.results.is_empty() {
             self.results.created_at = self.now;
