@@ -10,7 +10,7 @@ use crate::config::commands::Memory;
 use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
-use crate::config::{ConfigProblem, Secret};
+use crate::config::{ConfigProblem, Dirs, Secret};
 use crate::engine::{Engine, EventSink, Options, Pace};
 use crate::providers::{Environment, Registry, Wiring};
 use crate::state::{Secrets, Trust};
@@ -87,7 +87,7 @@ impl Surroundings {
     /// Builds the engine; no network, no database. What cannot be used is added to the problems.
     pub(super) fn engine(&self, loaded: &mut Loaded, sink: Arc<dyn EventSink>, pace: Pace) -> Engine {
         let registry = self.registry(loaded);
-        let store = Store::at(self.environment.dirs.data.join("chats.db"));
+        let store = Store::at(history_file(&self.environment.dirs));
         let (chat, agents) = (loaded.config.chat.clone(), loaded.config.agents.clone());
         Engine::new(Options { registry, store, chat, agents, secrets: self.secrets(), sink, pace })
     }
@@ -120,6 +120,11 @@ impl Surroundings {
         files.push(self.trust().file().to_owned());
         files
     }
+}
+
+/// Where the chats are kept.
+pub(super) fn history_file(dirs: &Dirs) -> PathBuf {
+    dirs.data.join("chats.db")
 }
 
 /// What the user should know about a workspace file that is not trusted.

@@ -50,7 +50,24 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ),
     ("src/frontends/eca/handlers/chat.rs", "store", &["ChatSummary", "ListQuery", "ListSort"], "lists chats as data"),
     ("src/frontends/terminal", "cli", &["ChatArgs"], "the command line is this front end's wire"),
+    ("src/frontends/chats.rs", "cli", &["ChatsCommand", "ChatsScope"], "the command line is its wire"),
+    ("src/frontends/chats", "store", CHATS_NEED, "shows the chats that are kept; no engine runs"),
     ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
+];
+
+/// What `eca chats` takes from the store.
+const CHATS_NEED: &[&str] = &[
+    "ChatSummary",
+    "ListQuery",
+    "MessageExtra",
+    "MessageKind",
+    "PublicChats",
+    "SearchHit",
+    "SearchQuery",
+    "Store",
+    "StoreError",
+    "StoredChat",
+    "StoredEntry",
 ];
 
 /// Crates and parts of the standard library that belong to one place.
