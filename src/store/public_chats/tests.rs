@@ -52,10 +52,8 @@ fn counts(report: &ImportReport) -> (usize, usize, usize) {
     (report.imported, report.skipped, report.problems.len())
 }
 
-#[tokio::test]
-async fn a_chat_is_taken_with_all_it_has() {
-    let cache = Cache::new();
-    let chat = r#""~:title","Fix the parser","~:title-custom?",true,"~:model","anthropic/claude-x","~:agent","plan",
+/// One of everything.
+const FULL: &str = r#""~:title","Fix the parser","~:title-custom?",true,"~:model","anthropic/claude-x","~:agent","plan",
         "~:variant","high","~:trust",true,"~:created-at",1700000000000,"~:updated-at",1700000099000,
         "~:prompt-id","~u531a379e-31bb-4ce1-8690-158dceb64be6","~:messages",[
         ["^ ","~:role","user","~:content",[["^ ","~:type","~:text","~:text","look at ~this"],
@@ -85,7 +83,11 @@ async fn a_chat_is_taken_with_all_it_has() {
             "~:arguments",["^ ","command","ls"],"~:summary","Listing"]],
         ["^ ","~:role","a_role_of_the_future","~:content",["^ ","~:x",1]]
         ]"#;
-    cache.write_chat(ID, chat);
+
+#[tokio::test]
+async fn a_chat_is_taken_with_all_it_has() {
+    let cache = Cache::new();
+    cache.write_chat(ID, FULL);
     assert_eq!(counts(&cache.import().await), (1, 0, 0));
     let stored = cache.load(ID).await;
     assert_eq!((stored.title.as_deref(), stored.title_source), (Some("Fix the parser"), Some(TitleSource::User)));
