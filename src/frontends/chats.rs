@@ -192,8 +192,11 @@ impl Kept {
         let report = self.store.import_public(source).await?;
         let chats = |count: usize| if count == 1 { "1 chat".to_owned() } else { format!("{count} chats") };
         let text = format!("Imported {}; {} not taken again.\n", chats(report.imported), chats(report.skipped));
-        let notes = report.problems.iter().map(|problem| format!("problem: {problem}")).collect();
-        let code = if report.problems.is_empty() { OK } else { FAILED };
+        let mut notes: Vec<String> = report.problems.iter().map(|problem| format!("problem: {problem}")).collect();
+        if report.failed > notes.len() {
+            notes.push(format!("and {} more problems", report.failed - notes.len()));
+        }
+        let code = if report.failed == 0 { OK } else { FAILED };
         Ok(Answer { text, notes, code })
     }
 

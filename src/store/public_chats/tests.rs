@@ -49,7 +49,8 @@ impl Cache {
 }
 
 fn counts(report: &ImportReport) -> (usize, usize, usize) {
-    (report.imported, report.skipped, report.problems.len())
+    assert_eq!(report.failed, report.problems.len());
+    (report.imported, report.skipped, report.failed)
 }
 
 /// One of everything.
@@ -260,15 +261,17 @@ async fn the_older_file_with_all_chats_is_read_once() {
     let all = format!(
         r#"["^ ","~:version",6,"~:chats",["^ ","{ID}",["^ ","~:id","{ID}","~:title","old","~:messages",
             [["^ ","~:role","user","~:content",[["^ ","~:type","~:text","~:text","hi"]]]]],
-            "broken",7,"another-one-here",["^ ","~:title","second"]]]"#
+            "broken",7,"with space",["^ "],"another-one-here",["^ ","~:title","second"]]]"#
     );
     let file = format!("{FOLDER}/db.transit.json");
     cache.write(&file, &all);
-    assert_eq!(counts(&cache.import().await), (2, 0, 0));
+    let report = cache.import().await;
+    assert_eq!(counts(&report), (2, 0, 2), "one bad chat among many costs only itself");
+    assert!(report.problems[0].message.starts_with("chat 2 of them: "), "{:?}", report.problems);
     assert_eq!(cache.load("another-one-here").await.title.as_deref(), Some("second"));
     assert_eq!(counts(&cache.import().await), (0, 0, 0), "it is the same file");
     cache.write(&file, &all.replace("second", "changed"));
-    assert_eq!(counts(&cache.import().await), (0, 2, 0));
+    assert_eq!(counts(&cache.import().await), (0, 2, 2));
     // Once the public server has moved on, the old file is not looked at.
     cache.write(&file, &all.replace("another-one-here", "a-third-one-now"));
     cache.write(&format!("{FOLDER}/chats/index.transit.json"), "x");
