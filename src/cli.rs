@@ -18,7 +18,8 @@ Examples:
   eca chat \"explain this error\"             ask one question and print the answer
   eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines
   eca config show                           what counts in this folder, and where it comes from
-  eca trust                                 let this folder's own configuration count";
+  eca trust                                 let this folder's own configuration count
+  eca chats search \"parser error\"           find words in the chats of this folder";
 
 /// Flags of the commands that are followed by a value.
 const FLAGS_WITH_VALUE: [&str; 5] = ["--log-level", "--config-file", "--log-file", "--model", "--agent"];
@@ -37,6 +38,8 @@ pub enum Cli {
     Config(ConfigArgs),
     /// Trust the configuration that a workspace comes with
     Trust(TrustArgs),
+    /// Look at the chats that are kept, and take them in and out
+    Chats(ChatsArgs),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -119,6 +122,69 @@ pub struct TrustArgs {
     pub list: bool,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChatsArgs {
+    #[command(subcommand)]
+    pub command: ChatsCommand,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ChatsCommand {
+    /// List the chats of this folder, the newest first
+    List {
+        #[command(flatten)]
+        scope: ChatsScope,
+    },
+    /// Print a chat
+    Show {
+        /// The chat's id, or the beginning of it
+        #[arg(value_name = "CHAT")]
+        chat: String,
+        /// Print it as JSON, as `export` does
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find words in chats
+    Search {
+        /// All of them must be in one message; the last may be unfinished
+        #[arg(value_name = "WORD", required = true)]
+        words: Vec<String>,
+        #[command(flatten)]
+        scope: ChatsScope,
+    },
+    /// Write a chat to a new file, to be taken elsewhere
+    Export {
+        /// The chat's id, or the beginning of it
+        #[arg(value_name = "CHAT")]
+        chat: String,
+        /// Where to; without it, to stdout
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Take a chat in from a file that `export` wrote
+    Import {
+        /// The file; - is stdin
+        #[arg(value_name = "FILE", required_unless_present = "public")]
+        file: Option<PathBuf>,
+        /// Take in the chats that the public server keeps for this folder
+        #[arg(long, conflicts_with = "file")]
+        public: bool,
+    },
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct ChatsScope {
+    /// Of every folder
+    #[arg(long)]
+    pub all: bool,
+    /// At most so many
+    #[arg(long, value_name = "NUMBER")]
+    pub limit: Option<usize>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// The program ends here: with a text that was asked for, or with a complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliExit {
@@ -162,6 +228,7 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
         Found::Chat(at) => parse_person(args, at, "chat"),
         Found::Config(at) => parse_person(args, at, "config"),
         Found::Trust(at) => parse_person(args, at, "trust"),
+        Found::Chats(at) => parse_person(args, at, "chats"),
         Found::Help => Err(CliExit { code: 0, text: help(), to_stdout: true }),
         Found::Version => Err(version()),
         Found::Nothing => Err(CliExit { code: 1, text: help(), to_stdout: false }),
@@ -186,6 +253,7 @@ enum Found {
     Chat(usize),
     Config(usize),
     Trust(usize),
+    Chats(usize),
     Help,
     Version,
     Nothing,
@@ -209,6 +277,7 @@ fn find_command(args: &[OsString]) -> Found {
             // Words that a flag of a newer plugin may well have as its value.
             "config" if !after_unknown_flag => return Found::Config(at),
             "trust" if !after_unknown_flag => return Found::Trust(at),
+            "chats" if !after_unknown_flag => return Found::Chats(at),
             "--help" | "-h" | "help" => return Found::Help,
             "--version" | "-V" => return Found::Version,
             "--stdio" => stdio = true,
@@ -391,8 +460,54 @@ mod tests {
             assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
         }
         // What an editor starts is never anything else.
-        for line in [&["server", "config"][..], &["server", "trust"], &["--new-flag", "trust", "server"]] {
+        for line in [
+            &["server", "config"][..],
+            &["server", "trust"],
+            &["server", "chats"],
+            &["--new-flag", "trust", "server"],
+            &["--new-flag", "chats", "server"],
+        ] {
             assert!(matches!(parsed(line), Ok(Cli::Server(_))), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn chats_are_strict() {
+        use ChatsCommand::{Export, Import, List, Search, Show};
+        let scope = ChatsScope::default();
+        for (line, command) in [
+            (&["chats", "list"][..], List { scope: scope.clone() }),
+            (
+                &["chats", "list", "--all", "--limit", "3", "--json"],
+                List { scope: ChatsScope { all: true, limit: Some(3), json: true } },
+            ),
+            (&["chats", "show", "abc", "--json"], Show { chat: "abc".into(), json: true }),
+            (
+                &["chats", "search", "two", "words", "--limit=1"],
+                Search {
+                    words: vec!["two".into(), "words".into()],
+                    scope: ChatsScope { limit: Some(1), ..scope.clone() },
+                },
+            ),
+            (&["chats", "search", "--", "--all"], Search { words: vec!["--all".into()], scope }),
+            (&["chats", "export", "abc"], Export { chat: "abc".into(), file: None }),
+            (&["chats", "export", "abc", "a b"], Export { chat: "abc".into(), file: Some("a b".into()) }),
+            (&["chats", "import", "-"], Import { file: Some("-".into()), public: false }),
+            (&["chats", "import", "--public"], Import { file: None, public: true }),
+        ] {
+            assert_eq!(parsed(line), Ok(Cli::Chats(ChatsArgs { command })), "{line:?}");
+        }
+        for line in [
+            &["chats"][..],
+            &["chats", "lsit"],
+            &["chats", "list", "x"],
+            &["chats", "list", "--limit", "-1"],
+            &["chats", "show"],
+            &["chats", "search"],
+            &["chats", "import"],
+            &["chats", "import", "--public", "x"],
+        ] {
+            assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
         }
     }
 

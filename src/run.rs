@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::cli::{self, ChatArgs, Cli, CliExit, ServerArgs};
+use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
-use crate::frontends::{Surroundings, eca, manage, terminal};
+use crate::frontends::{Surroundings, chats, eca, manage, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
 use crate::process::{guard, home, limits, parent};
 use crate::transport::standard_streams;
@@ -33,6 +33,7 @@ pub fn run() -> ExitCode {
         Ok(Cli::Chat(args)) => chat(args),
         Ok(Cli::Config(args)) => exit_code(manage::config(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Trust(args)) => exit_code(manage::trust(args, load::process_environment(), cli::current_directory())),
+        Ok(Cli::Chats(args)) => kept_chats(args),
         Err(exit) => leave_at_once(&exit),
     }
 }
@@ -77,6 +78,21 @@ fn chat(args: ChatArgs) -> ExitCode {
     };
     drop(log);
     std::process::exit(code)
+}
+
+fn kept_chats(args: ChatsArgs) -> ExitCode {
+    let log = logging::init(LogOptions { level: LogLevel::Error, verbose: false, log_file: None });
+    let code = match runtime() {
+        Ok(runtime) => {
+            runtime.block_on(chats::run(args.command, &load::process_environment().dirs, cli::current_directory()))
+        }
+        Err(error) => {
+            tracing::error!(%error, "the chats could not be looked at");
+            1
+        }
+    };
+    drop(log);
+    exit_code(code)
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

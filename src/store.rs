@@ -75,6 +75,9 @@ const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 /// A single message may be so long, pictures included; a row of SQLite ends at a billion bytes.
 const MOST_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 
+/// Begins the names of values that stay with their chat.
+pub const PRIVATE_STATE: &str = "private.";
+
 /// What is kept under one key of a chat is small.
 const MOST_STATE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -153,6 +156,9 @@ impl Store {
     }
 
     /// Keeps a small value with the chat under a name; `None` removes it. Whether the chat exists.
+    /// What is kept under a name that begins with [`PRIVATE_STATE`] stays with this chat: it is
+    /// not copied, exported or imported. That is for what a document from elsewhere must not be
+    /// able to say, such as what the user allowed.
     pub async fn set_state(&self, chat: &ChatId, key: &str, value: Option<&Value>) -> Result<bool, StoreError> {
         let text = value.map(Value::to_string);
         let bytes = text.as_ref().map_or(0, String::len);

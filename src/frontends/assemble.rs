@@ -10,7 +10,7 @@ use crate::config::commands::Memory;
 use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
-use crate::config::{ConfigProblem, Secret};
+use crate::config::{ConfigProblem, Dirs, Secret};
 use crate::customization;
 use crate::customization::hooks::Setting;
 use crate::engine::{Engine, EventSink, FindSources, Options, Pace};
@@ -96,7 +96,7 @@ impl Surroundings {
         pace: Pace,
     ) -> Engine {
         let registry = self.registry(loaded);
-        let store = Store::at(self.environment.dirs.data.join("chats.db"));
+        let store = Store::at(history_file(&self.environment.dirs));
         let loaded = Arc::new(loaded.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
         let secrets = self.secrets();
@@ -131,7 +131,7 @@ impl Surroundings {
     fn hook_setting(&self) -> Setting {
         Setting {
             workspaces: Vec::new(),
-            db_cache_path: self.environment.dirs.data.join("chats.db"),
+            db_cache_path: history_file(&self.environment.dirs),
             session_id: uuid::Uuid::new_v4().to_string(),
             eca_executable: load::executable(),
             config_dir: self.environment.dirs.config.clone(),
@@ -167,6 +167,11 @@ impl Surroundings {
         files.push(self.trust().file().to_owned());
         files
     }
+}
+
+/// Where the chats are kept.
+pub(super) fn history_file(dirs: &Dirs) -> PathBuf {
+    dirs.data.join("chats.db")
 }
 
 /// What the user should know about a workspace file that is not trusted.

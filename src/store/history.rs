@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::queries::{self, ENTRY_COLUMNS};
 use super::record::StoredMessage;
-use super::{Store, StoreError, StoredChat, StoredEntry, StoredFlag, search};
+use super::{PRIVATE_STATE, Store, StoreError, StoredChat, StoredEntry, StoredFlag, search};
 use crate::base::time::now_ms;
 use crate::base::{ChatId, ContentId};
 
@@ -248,9 +248,10 @@ fn copy(connection: &Connection, fork: &Fork, now: i64) -> rusqlite::Result<Resu
         .execute(params![from, id, last])?;
     connection
         .prepare_cached(
-            "INSERT INTO chat_state (chat_id, key, value) SELECT ?2, key, value FROM chat_state WHERE chat_id = ?1",
+            "INSERT INTO chat_state (chat_id, key, value)
+             SELECT ?2, key, value FROM chat_state WHERE chat_id = ?1 AND substr(key, 1, length(?3)) <> ?3",
         )?
-        .execute([from, id])?;
+        .execute([from, id, PRIVATE_STATE])?;
     let count = index_all(connection, &fork.id)?;
     connection
         .prepare_cached("UPDATE chats SET message_count = ?2 WHERE id = ?1")?

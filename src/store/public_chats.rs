@@ -15,7 +15,7 @@ mod files;
 mod tests;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::transfer::{self, PreparedChat};
 use super::{Store, StoreError, queries, upkeep};
@@ -23,7 +23,7 @@ use crate::base::ChatId;
 use crate::base::time::now_ms;
 use files::{Candidate, Found, Layout};
 
-/// Problems told of one import; more are only counted.
+/// Problems told of one import; more are only counted and logged.
 const MOST_PROBLEMS: usize = 20;
 
 /// Where to look, and for whom.
@@ -45,10 +45,13 @@ pub struct ImportReport {
     pub imported: usize,
     /// Those that are here already, or were deleted here.
     pub skipped: usize,
+    /// How many problems there were.
+    pub failed: usize,
+    /// The first of them.
     pub problems: Vec<ImportProblem>,
 }
 
-/// A file that was not taken. Its text never quotes the file.
+/// A file, or a chat in it, that was not taken. Its text never quotes the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", file.display())]
 pub struct ImportProblem {
@@ -90,11 +93,18 @@ impl Store {
         let chats = match blocking(move || prepare(&candidate, &workspace_key)).await? {
             Ok(chats) => chats,
             Err(message) => {
-                report.problem(file, message);
+                report.problem(&file, message);
                 return Ok(());
             }
         };
         for chat in chats {
+            let chat = match chat {
+                Ok(chat) => chat,
+                Err(message) => {
+                    report.problem(&file, message);
+                    continue;
+                }
+            };
             let is_taken = seen.insert(chat.id.as_str().to_owned()) && self.take(chat).await?;
             *(if is_taken { &mut report.imported } else { &mut report.skipped }) += 1;
         }
@@ -119,20 +129,21 @@ impl Store {
 }
 
 impl ImportReport {
-    fn problem(&mut self, file: PathBuf, message: String) {
+    fn problem(&mut self, file: &Path, message: String) {
         tracing::info!(file = %file.display(), message, "a chat of the public server is not imported");
+        self.failed += 1;
         if self.problems.len() < MOST_PROBLEMS {
-            self.problems.push(ImportProblem { file, message });
+            self.problems.push(ImportProblem { file: file.to_owned(), message });
         }
     }
 }
 
-fn prepare(candidate: &Candidate, workspace_key: &str) -> Result<Vec<PreparedChat>, String> {
-    let chats = convert::chats(candidate)?;
-    chats
-        .into_iter()
-        .map(|(chat, parent)| PreparedChat::new(chat, parent, Some(workspace_key)).map_err(|error| error.to_string()))
-        .collect()
+/// The chats of a file, or why there are none; and of each, why it is of no use.
+fn prepare(candidate: &Candidate, workspace_key: &str) -> Result<Vec<Result<PreparedChat, String>>, String> {
+    let prepared = |(chat, parent)| {
+        PreparedChat::new(chat, parent, Some(workspace_key)).map_err(|error: StoreError| error.to_string())
+    };
+    Ok(convert::chats(candidate)?.into_iter().map(|chat| chat.and_then(prepared)).collect())
 }
 
 /// Every id that is not to be imported.

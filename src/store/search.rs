@@ -27,8 +27,8 @@ const QUESTION_TERMS: usize = 16;
 /// One chat shows so many of its matches, so that it does not hide the others.
 const HITS_PER_CHAT: usize = 3;
 
-/// So many matches are looked at for those of one workspace.
-const MOST_CANDIDATES: usize = 20_000;
+/// So many of the newest matches are looked at for those of one workspace.
+const MOST_CANDIDATES: usize = 50_000;
 
 /// Characters around a match.
 const SNIPPET_BEFORE: usize = 40;
@@ -168,32 +168,42 @@ impl Question {
 
 fn find(connection: &Connection, question: &Question, query: &SearchQuery) -> rusqlite::Result<Vec<SearchHit>> {
     let mut hits = titles(connection, question, query)?;
-    let mut statement = connection.prepare_cached(
-        "SELECT messages.id, chats.id, chats.title, chats.updated_at, messages.seq
-         FROM search JOIN messages ON messages.id = search.rowid JOIN chats ON chats.id = messages.chat_id
-         WHERE search MATCH ?1 AND chats.parent_chat IS NULL AND (?2 IS NULL OR chats.workspace_key = ?2)
-         ORDER BY search.rowid DESC LIMIT ?3",
-    )?;
-    let mut rows = statement.query(params![question.expression(), query.workspace_key, MOST_CANDIDATES as i64])?;
-    let mut shown: HashMap<String, usize> = HashMap::new();
-    while let Some(row) = rows.next()?
-        && hits.len() < query.limit
+    let mut matches =
+        connection.prepare_cached("SELECT rowid FROM search WHERE search MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
+    let mut rows = matches.query(params![question.expression(), MOST_CANDIDATES as i64])?;
+    let mut shown: HashMap<ChatId, usize> = HashMap::new();
+    while hits.len() < query.limit
+        && let Some(row) = rows.next()?
     {
-        let chat: String = row.get(1)?;
-        let count = shown.entry(chat.clone()).or_default();
+        let id = row.get(0)?;
+        let Some(hit) = candidate(connection, id, query.workspace_key.as_deref())? else { continue };
+        let count = shown.entry(hit.chat.clone()).or_default();
         *count += 1;
-        if *count > HITS_PER_CHAT {
-            continue;
+        if *count <= HITS_PER_CHAT {
+            hits.push(SearchHit { snippet: snippet_of(connection, id, question)?, ..hit });
         }
-        hits.push(SearchHit {
-            chat: ChatId::new(chat),
-            title: row.get(2)?,
-            updated_at: row.get(3)?,
-            seq: row.get(4)?,
-            snippet: snippet_of(connection, row.get(0)?, question)?,
-        });
     }
     Ok(hits)
+}
+
+/// The message with this id, if it belongs to a chat that is looked at.
+fn candidate(connection: &Connection, id: i64, workspace: Option<&str>) -> rusqlite::Result<Option<SearchHit>> {
+    connection
+        .prepare_cached(
+            "SELECT chats.id, chats.title, chats.updated_at, messages.seq
+             FROM messages JOIN chats ON chats.id = messages.chat_id
+             WHERE messages.id = ?1 AND chats.parent_chat IS NULL AND (?2 IS NULL OR chats.workspace_key = ?2)",
+        )?
+        .query_row(params![id, workspace], |row| {
+            Ok(SearchHit {
+                chat: ChatId::new(row.get::<_, String>(0)?),
+                title: row.get(1)?,
+                updated_at: row.get(2)?,
+                seq: row.get(3)?,
+                snippet: String::new(),
+            })
+        })
+        .optional()
 }
 
 /// At most half of what was asked for, so that titles never hide all messages.

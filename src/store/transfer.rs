@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::history::insert_flag;
 use super::queries::{self, NewRow, to_column};
 use super::record::StoredMessage;
-use super::{MessageKind, Store, StoreError, StoredChat, StoredFlag, TitleSource};
+use super::{MessageKind, PRIVATE_STATE, Store, StoreError, StoredChat, StoredFlag, TitleSource};
 use crate::base::ids::BadChatId;
 use crate::base::time::now_ms;
 use crate::base::{ChatId, ContentId, ModelId};
@@ -272,7 +272,7 @@ fn insert(
         let flag = StoredFlag { after, content_id, text: flag.text.clone(), created_at: flag.created_at };
         insert_flag(connection, id, &flag)?;
     }
-    for (key, value) in &head.state {
+    for (key, value) in head.state.iter().filter(|(key, _)| !key.starts_with(PRIVATE_STATE)) {
         queries::set_state(connection, id, key, Some(&value.to_string()))?;
     }
     Ok(())
@@ -292,8 +292,9 @@ fn document(connection: &Connection, chat: &ChatId, generations: usize) -> rusql
     let mut statement = connection.prepare_cached("SELECT key, value FROM chat_state WHERE chat_id = ?1")?;
     let mut rows = statement.query([chat.as_str()])?;
     while let Some(row) = rows.next()? {
-        if let Ok(value) = serde_json::from_str(row.get_ref(1)?.as_str()?) {
-            document.state.insert(row.get(0)?, value);
+        let key: String = row.get(0)?;
+        if let (false, Ok(value)) = (key.starts_with(PRIVATE_STATE), serde_json::from_str(row.get_ref(1)?.as_str()?)) {
+            document.state.insert(key, value);
         }
     }
     if generations > 0 {

@@ -103,10 +103,12 @@ pub(super) fn make_index_anew(connection: &Connection) -> rusqlite::Result<()> {
     set(connection, "indexed", 0)
 }
 
+/// Chats that work for another one go with it, unless there is no such other one.
 fn unused_since(connection: &Connection, before: i64) -> rusqlite::Result<Vec<ChatId>> {
     let mut statement = connection.prepare_cached(
         "SELECT id FROM chats
-         WHERE parent_chat IS NULL AND updated_at < ?1 AND coalesce(imported_at, 0) < ?1
+         WHERE updated_at < ?1 AND coalesce(imported_at, 0) < ?1
+             AND (parent_chat IS NULL OR parent_chat NOT IN (SELECT id FROM chats))
          ORDER BY updated_at",
     )?;
     statement.query_map([before], |row| Ok(ChatId::new(row.get::<_, String>(0)?)))?.collect()

@@ -58,7 +58,8 @@ fn normalised(path: &Path) -> Option<PathBuf> {
     out.is_absolute().then_some(out)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

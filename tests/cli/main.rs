@@ -4,6 +4,8 @@
 // The whole file is a test, which clippy knows only of its test functions.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod chats;
+
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;

@@ -1,4 +1,5 @@
-//! Programs that the server starts, against real processes: nothing outlives its leash.
+//! Real processes: programs that the server starts, of which nothing outlives its leash, and
+//! servers that are killed, of whose chats nothing is lost.
 //!
 //! These run the guard of the built executable, which unit tests cannot.
 #![cfg(target_os = "linux")]
@@ -11,6 +12,8 @@ mod jobs;
 mod sandbox;
 mod shell;
 mod support;
+
+mod history;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -59,7 +59,24 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/frontends/eca/session.rs", "context", &["Indexes", "index"], "holds the files of its folders"),
     ("src/tools/fetch.rs", "context", &["web"], "a page is read for a tool as it is for a context"),
     ("src/frontends/terminal", "cli", &["ChatArgs"], "the command line is this front end's wire"),
+    ("src/frontends/chats.rs", "cli", &["ChatsCommand", "ChatsScope"], "the command line is its wire"),
+    ("src/frontends/chats", "store", CHATS_NEED, "shows the chats that are kept; no engine runs"),
     ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
+];
+
+/// What `eca chats` takes from the store.
+const CHATS_NEED: &[&str] = &[
+    "ChatSummary",
+    "ListQuery",
+    "MessageExtra",
+    "MessageKind",
+    "PublicChats",
+    "SearchHit",
+    "SearchQuery",
+    "Store",
+    "StoreError",
+    "StoredChat",
+    "StoredEntry",
 ];
 
 /// Crates and parts of the standard library that belong to one place.

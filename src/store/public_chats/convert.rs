@@ -24,8 +24,8 @@ const ALL_CHATS_VERSION: i64 = 6;
 /// A chat, and the chat it worked for.
 pub(super) type Converted = (ChatDocument, Option<ChatId>);
 
-/// Reads a file and converts what is in it. The error never quotes the file.
-pub(super) fn chats(candidate: &Candidate) -> Result<Vec<Converted>, String> {
+/// Reads a file and converts what is in it. The errors never quote the file.
+pub(super) fn chats(candidate: &Candidate) -> Result<Vec<Result<Converted, String>>, String> {
     let bytes = files::read(&candidate.file)?;
     let document = transit::decode(&bytes).map_err(|error| error.to_string())?;
     drop(bytes);
@@ -36,13 +36,16 @@ pub(super) fn chats(candidate: &Candidate) -> Result<Vec<Converted>, String> {
     match (candidate.layout, version) {
         (Layout::OneChat, ONE_CHAT_VERSION) => {
             let chat = document.get("chat").ok_or("there is no chat in it")?;
-            let id = chat.get("id").and_then(Value::text).ok_or("its chat has no id")?;
-            Ok(vec![convert(id, chat)?])
+            let id = chat.get("id").and_then(Value::text).ok_or("the chat has no id")?;
+            Ok(vec![convert(id, chat)])
         }
         (Layout::AllChats, ALL_CHATS_VERSION) => {
             let chats = document.get("chats").and_then(Value::entries).unwrap_or_default();
-            // One bad chat among many costs only itself.
-            Ok(chats.iter().filter_map(|(id, chat)| convert(id.name()?, chat).ok()).collect())
+            let of_one = |(at, (id, chat)): (usize, &(Value, Value))| {
+                let id = id.name().ok_or("it has no id".to_owned());
+                id.and_then(|id| convert(id, chat)).map_err(|why| format!("chat {} of them: {why}", at + 1))
+            };
+            Ok(chats.iter().enumerate().map(of_one).collect())
         }
         _ => Err(format!("it is of version {version}, which is not known")),
     }
@@ -50,7 +53,7 @@ pub(super) fn chats(candidate: &Candidate) -> Result<Vec<Converted>, String> {
 
 fn convert(id: &str, chat: &Value) -> Result<Converted, String> {
     if chat.entries().is_none() {
-        return Err("its chat is no map".to_owned());
+        return Err("the chat is no map".to_owned());
     }
     let text = |name: &str| chat.get(name).and_then(Value::name).map(str::to_owned);
     let updated_at = time(chat.get("updated-at")).or(time(chat.get("created-at"))).unwrap_or(0);

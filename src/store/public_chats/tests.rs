@@ -49,13 +49,12 @@ impl Cache {
 }
 
 fn counts(report: &ImportReport) -> (usize, usize, usize) {
-    (report.imported, report.skipped, report.problems.len())
+    assert_eq!(report.failed, report.problems.len());
+    (report.imported, report.skipped, report.failed)
 }
 
-#[tokio::test]
-async fn a_chat_is_taken_with_all_it_has() {
-    let cache = Cache::new();
-    let chat = r#""~:title","Fix the parser","~:title-custom?",true,"~:model","anthropic/claude-x","~:agent","plan",
+/// One of everything.
+const FULL: &str = r#""~:title","Fix the parser","~:title-custom?",true,"~:model","anthropic/claude-x","~:agent","plan",
         "~:variant","high","~:trust",true,"~:created-at",1700000000000,"~:updated-at",1700000099000,
         "~:prompt-id","~u531a379e-31bb-4ce1-8690-158dceb64be6","~:messages",[
         ["^ ","~:role","user","~:content",[["^ ","~:type","~:text","~:text","look at ~this"],
@@ -85,7 +84,11 @@ async fn a_chat_is_taken_with_all_it_has() {
             "~:arguments",["^ ","command","ls"],"~:summary","Listing"]],
         ["^ ","~:role","a_role_of_the_future","~:content",["^ ","~:x",1]]
         ]"#;
-    cache.write_chat(ID, chat);
+
+#[tokio::test]
+async fn a_chat_is_taken_with_all_it_has() {
+    let cache = Cache::new();
+    cache.write_chat(ID, FULL);
     assert_eq!(counts(&cache.import().await), (1, 0, 0));
     let stored = cache.load(ID).await;
     assert_eq!((stored.title.as_deref(), stored.title_source), (Some("Fix the parser"), Some(TitleSource::User)));
@@ -258,15 +261,17 @@ async fn the_older_file_with_all_chats_is_read_once() {
     let all = format!(
         r#"["^ ","~:version",6,"~:chats",["^ ","{ID}",["^ ","~:id","{ID}","~:title","old","~:messages",
             [["^ ","~:role","user","~:content",[["^ ","~:type","~:text","~:text","hi"]]]]],
-            "broken",7,"another-one-here",["^ ","~:title","second"]]]"#
+            "broken",7,"with space",["^ "],"another-one-here",["^ ","~:title","second"]]]"#
     );
     let file = format!("{FOLDER}/db.transit.json");
     cache.write(&file, &all);
-    assert_eq!(counts(&cache.import().await), (2, 0, 0));
+    let report = cache.import().await;
+    assert_eq!(counts(&report), (2, 0, 2), "one bad chat among many costs only itself");
+    assert!(report.problems[0].message.starts_with("chat 2 of them: "), "{:?}", report.problems);
     assert_eq!(cache.load("another-one-here").await.title.as_deref(), Some("second"));
     assert_eq!(counts(&cache.import().await), (0, 0, 0), "it is the same file");
     cache.write(&file, &all.replace("second", "changed"));
-    assert_eq!(counts(&cache.import().await), (0, 2, 0));
+    assert_eq!(counts(&cache.import().await), (0, 2, 2));
     // Once the public server has moved on, the old file is not looked at.
     cache.write(&file, &all.replace("another-one-here", "a-third-one-now"));
     cache.write(&format!("{FOLDER}/chats/index.transit.json"), "x");

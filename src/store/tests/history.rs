@@ -172,6 +172,7 @@ async fn a_fork_is_a_chat_of_its_own() {
     store.append(&id, vec![said("m3", "c3"), said("m4", "c3"), user("m5")]).await.expect("append");
     store.add_flag(&id, &ContentId::new("c2"), &ContentId::new("f"), "kept").await.expect("flag");
     store.set_state(&id, "tasks", Some(&json!([1]))).await.expect("state");
+    store.set_state(&id, "private.allowed", Some(&json!([1]))).await.expect("state");
     store.add_usage(&id, usage(1, 2, 3, 4), Some(1.0)).await.expect("usage");
     let fork = |from: &str, at: &str, id: &str| Fork {
         from: chat(from),
@@ -187,6 +188,7 @@ async fn a_fork_is_a_chat_of_its_own() {
     assert_eq!((copy.title.as_deref(), copy.trust, copy.cost_usd), (Some("copy (2)"), None, None));
     assert_eq!(copy.flags.len(), 1);
     assert_eq!(store.state(&chat("b"), "tasks").await, Ok(Some(json!([1]))));
+    assert_eq!(store.state(&chat("b"), "private.allowed").await, Ok(None));
     assert_eq!(store.append(&chat("b"), vec![user("own")]).await, Ok(vec![5]));
     assert_eq!(store.load(&id).await.expect("load").expect("chat").messages.len(), 5);
 

@@ -25,6 +25,7 @@ async fn full_chat(store: &Store) -> ChatId {
     store.add_usage(&id, usage(1, 2, 3, 4), Some(0.5)).await.expect("usage");
     store.add_flag(&id, &ContentId::new("c1"), &ContentId::new("f"), "flag").await.expect("flag");
     store.set_state(&id, "tasks", Some(&json!([1, null]))).await.expect("state");
+    store.set_state(&id, "private.allowed", Some(&json!(["shell"]))).await.expect("state");
     let child = ChatMeta { parent: Some(id.clone()), ..ChatMeta::new(chat("subagent-1")) };
     store.create_or_touch_chat(child).await.expect("child");
     store.append(&chat("subagent-1"), vec![user("helped")]).await.expect("append");
@@ -53,6 +54,7 @@ async fn a_chat_comes_back_as_it_was_but_for_trust() {
     };
     assert_eq!(after, expected);
     assert_eq!(to.state(&id, "tasks").await, Ok(Some(json!([1, null]))));
+    assert_eq!(to.state(&id, "private.allowed").await, Ok(None));
     let child = to.load(&chat("subagent-1")).await.expect("load").expect("child");
     assert_eq!((child.parent, child.messages.len()), (Some(id.clone()), 1));
 
@@ -126,10 +128,13 @@ async fn documents_that_are_none_are_refused_with_a_reason() {
     assert_eq!(store.list(ListQuery::default()).await, Ok(vec![]));
     let odd = chat(json!({
         "id": "a", "model": "nonsense", "title_source": "nobody", "cost_usd": 1e300, "unknown": {"x": 1},
-        "total_usage": {"input": u64::MAX}, "flags": [{"after": 99, "content_id": "f", "text": "t"}],
+        "total_usage": {"input": u64::MAX}, "state": {"private.allowed": ["shell"], "tasks": 1}, "trust": true, "flags": [{"after": 99, "content_id": "f", "text": "t"}],
         "messages": [{"kind": "user", "body": {"version": 1, "role": "user"}}]
     }));
     let id = store.import(odd, None).await.expect("odd but harmless");
     let stored = store.load(&id).await.expect("load").expect("chat");
     assert_eq!((stored.model, stored.title_source, stored.flags[0].after), (None, None, 1));
+    assert_eq!(stored.trust, None);
+    assert_eq!(store.state(&id, "private.allowed").await, Ok(None), "no document says what is allowed");
+    assert_eq!(store.state(&id, "tasks").await, Ok(Some(json!(1))));
 }

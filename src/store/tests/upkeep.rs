@@ -83,14 +83,20 @@ async fn only_chats_that_nobody_uses_are_pruned() {
     }
     let child = ChatMeta { parent: Some(chat("old")), ..ChatMeta::new(chat("subagent-1")) };
     store.create_or_touch_chat(child).await.expect("child");
+    let orphan = ChatMeta { parent: Some(chat("nobody")), ..ChatMeta::new(chat("subagent-2")) };
+    store.create_or_touch_chat(orphan).await.expect("orphan");
+    let long_ago = "UPDATE chats SET updated_at = 1 WHERE id = 'subagent-2'";
+    store.write(move |connection| connection.execute(long_ago, [])).await.expect("time");
     assert_eq!(other.claim(&chat("held")).await, Ok(Claim::Ours));
     let ten_days = Duration::from_millis(10 * day as u64);
-    assert_eq!(store.prune(ten_days).await, Ok(2));
+    assert_eq!(store.prune(ten_days).await, Ok(3));
     assert_eq!(store.prune(ten_days).await, Ok(0));
     let left: Vec<String> =
         store.list(ListQuery::default()).await.expect("list").iter().map(|chat| chat.id.to_string()).collect();
     assert_eq!(left, ["new", "imported-lately", "held"]);
-    assert_eq!(store.head(&chat("subagent-1")).await, Ok(None));
+    for gone in ["subagent-1", "subagent-2"] {
+        assert_eq!(store.head(&chat(gone)).await, Ok(None), "{gone}");
+    }
     let tombs = store.read(|connection| Ok(count(connection, "SELECT count(*) FROM tombstones"))).await;
     assert_eq!(tombs, Ok(1), "what was imported is not imported again");
     assert_eq!(store.prune(Duration::MAX).await, Ok(0));
