@@ -21,6 +21,7 @@ pub mod providers;
 pub mod state;
 pub mod store;
 pub mod tool;
+pub mod tools;
 pub mod transport;
 pub mod workspace;
 

@@ -1,0 +1,4 @@
+//! The tools that are built in.
+
+pub mod editor;
+pub mod fetch;
