@@ -104,6 +104,9 @@ struct Answer {
     fitting: Arc<Vec<Id>>,
 }
 
+/// A root's number, a path below it, and what is there.
+type FoundPlace = (u16, String, Kind);
+
 impl Index {
     /// An index of these folders, with links in them resolved but not followed below. Nothing is
     /// read before the first question.
@@ -286,7 +289,7 @@ impl Shared {
         needle: &Needle,
         limit: usize,
         stop: &AtomicBool,
-    ) -> Option<(Found, Vec<(u16, String, Kind)>)> {
+    ) -> Option<(Found, Vec<FoundPlace>)> {
         let table = self.table();
         if table.layout() != layout {
             return None;

@@ -28,6 +28,7 @@ use super::prompt::{Accepted, Prompt};
 use super::request;
 use super::title::TitleJob;
 use super::tool_call::{OpenCall, machine};
+use super::tools::task::{self, TaskList};
 use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared};
 use crate::base::{ChatId, ModelId, ToolCallId};
@@ -40,6 +41,8 @@ const INBOX: usize = 64;
 const STOP_GRACE: Duration = Duration::from_millis(500);
 /// A chat nobody used for so long leaves memory; the store has it.
 const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
+/// Under which name the store keeps the task list.
+const TASKS: &str = "tasks";
 /// A title is made at the first prompt and again when the subject is clearer.
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
@@ -412,6 +415,7 @@ impl ChatActor {
     /// The turn ended by itself.
     async fn on_turn_over(&mut self) {
         let Some(running) = self.running.take() else { return };
+        self.keep_tasks().await;
         match running.task.await {
             Ok(TurnEnd::Finished) => {
                 if self.follow_up().await {
@@ -432,6 +436,30 @@ impl ChatActor {
         }
         self.emit_status(ChatStatus::Idle).await;
         self.emit(ChatEvent::Finished).await;
+    }
+
+    /// The task list outlives the server.
+    async fn keep_tasks(&self) {
+        let tasks = self.memory.tasks.lock().unwrap_or_else(PoisonError::into_inner).to_json();
+        if let Err(error) = self.shared.store.set_state(&self.id, TASKS, Some(&tasks)).await {
+            self.shared.warn_about_store(&error).await;
+        }
+    }
+
+    /// A list on which everything is done makes room when the user says something new.
+    async fn clear_done_tasks(&mut self) {
+        let done = {
+            let mut tasks = self.memory.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = tasks.is_all_done();
+            if done {
+                *tasks = TaskList::default();
+            }
+            done
+        };
+        if done {
+            self.keep_tasks().await;
+            self.emit(task::cleared()).await;
+        }
     }
 
     /// Ends the running turn, if there is one, and everything it left open.
@@ -503,6 +531,9 @@ impl ChatActor {
                 self.model = stored.model;
                 self.totals = Totals { usage: stored.total_usage, cost: stored.cost_usd };
                 self.occupancy = stored.last_usage.occupancy();
+                if let Ok(Some(tasks)) = self.shared.store.state(&self.id, TASKS).await {
+                    *self.memory.tasks.lock().unwrap_or_else(PoisonError::into_inner) = TaskList::from_json(&tasks);
+                }
                 self.named_by_user = stored.title_source == Some(TitleSource::User);
                 true
             }

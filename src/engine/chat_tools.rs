@@ -15,7 +15,7 @@ use super::tools::fetch_rule::{FetchedRules, ScopedRules};
 use super::tools::task::TaskList;
 use crate::approval::{self, Remembered, Roots, Rules, Verdict};
 use crate::base::{ChatId, ToolCallId};
-use crate::config::ToolCallConfig;
+use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
 use crate::tool::{Arguments, Journal, LiveOutput, Preview, SeenFiles, Tool, ToolContext};
@@ -125,10 +125,15 @@ pub(super) struct TurnTools {
 }
 
 impl TurnTools {
-    /// Whether a call may run.
-    pub(super) fn judge(&self, tool: &dyn Tool, arguments: &Arguments, preview: &Preview) -> Verdict {
+    /// Whether a call may run. What has to be found out on the disk is found out elsewhere.
+    pub(super) async fn judge(&self, tool: &dyn Tool, arguments: &Arguments, preview: &Preview) -> Verdict {
+        let (asked, roots, rules) = (preview.clone(), Arc::clone(&self.roots), Arc::clone(&self.rules));
+        let examining = tokio::task::spawn_blocking(move || approval::examine(&asked, &roots, &rules));
+        let Ok(findings) = examining.await else {
+            return Verdict { ruling: Ruling::Ask, why: "a check that broke".to_owned(), units: Vec::new() };
+        };
         let remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        approval::rule(&approval::Request {
+        let request = approval::Request {
             spec: tool.spec(),
             arguments,
             preview,
@@ -136,7 +141,8 @@ impl TurnTools {
             remembered: &remembered,
             roots: &self.roots,
             trust: self.live.trusts(),
-        })
+        };
+        approval::judge(&request, &findings)
     }
 
     /// The user does not want to be asked about such a call again.

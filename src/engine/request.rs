@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use crate::base::ModelId;
 use crate::llm::{Message, ModelInfo, Part, Request, Role};
-use crate::workspace::Workspace;
 
 /// What a model's variant adds to the body of a request.
 pub(super) type Payload = serde_json::Map<String, serde_json::Value>;
@@ -26,28 +25,6 @@ pub(super) fn assemble(model: &ModelId, system: &str, history: &[Message], info:
         reasoning: info.is_none_or(|info| info.reasoning),
         ..Request::to(model.clone())
     }
-}
-
-/// The instructions a chat starts with. Short: they are paid for on every call.
-pub(super) fn system_prompt(agent: &str, workspace: &Workspace) -> String {
-    let mut prompt = String::from(
-        "You are the assistant inside the user's code editor. Answer in Markdown. Be direct and brief, show \
-         code where it says more than words, and say so when you do not know something.",
-    );
-    if agent == "plan" {
-        prompt.push_str(
-            "\nYou are planning: work out what should be done and in which order, and change nothing yourself.",
-        );
-    }
-    let mut roots = workspace.roots().iter().peekable();
-    if roots.peek().is_some() {
-        prompt.push_str("\nThe workspace:");
-        for root in roots {
-            prompt.push_str("\n- ");
-            prompt.push_str(&root.path.display().to_string());
-        }
-    }
-    prompt
 }
 
 /// Makes a history from the store fit to be sent: a crash may have come between a tool call and

@@ -35,7 +35,6 @@ pub(crate) fn prepare_image(bytes: &[u8], _: &str) -> Result<crate::llm::Image, 
     read_file::prepare_image(bytes)
 }
 
-
 /// All of them. They share what keeps two calls from changing one file at the same time, so there
 /// should be one set of them.
 pub fn tools() -> Vec<Arc<dyn Tool>> {

@@ -4,6 +4,7 @@
 //! for. Whenever the server is certain about a line, bash must not look for anything else.
 
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};

@@ -53,6 +53,7 @@ impl ChatActor {
         let wanted = prompt.model.as_deref().unwrap_or_default();
         let chosen = self.choose_model(wanted, prompt.agent.as_deref().unwrap_or(&default_agent));
         self.announce(&prompt).await;
+        self.clear_done_tasks().await;
         let mut notes = match &compact_now {
             // A wish about the chat is not part of it.
             Some(_) => {

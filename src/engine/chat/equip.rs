@@ -22,6 +22,7 @@ use crate::host::Capabilities;
 use crate::llm::ModelInfo;
 use crate::tool::{Tool, ToolSpec};
 use crate::tools::custom::custom_tools;
+use crate::tools::{editor, fetch};
 
 /// What decides which tools an agent is offered.
 struct Choice {
@@ -40,13 +41,7 @@ impl Choice {
 
     /// Whether the client can do what the tool needs.
     fn is_possible(&self, spec: &ToolSpec) -> bool {
-        match spec.name.as_str() {
-            "ask_user" => self.can.ask,
-            "editor_diagnostics" => self.can.diagnostics,
-            "editor_definition" => self.can.definition && self.settings.editor_nav,
-            "editor_references" => self.can.references && self.settings.editor_nav,
-            _ => true,
-        }
+        spec.name != "ask_user" || self.can.ask
     }
 
     fn is_disabled(&self, spec: &ToolSpec) -> bool {
@@ -67,7 +62,11 @@ impl Shared {
         if !customization.skills.is_empty() {
             of_chat.push(Arc::new(SkillTool::new(Arc::clone(customization))));
         }
-        self.tools.iter().cloned().chain(of_chat).chain(custom_tools(&config.custom_tools)).collect()
+        let by_config = fetch::tools(self.settings().http.clone())
+            .into_iter()
+            .chain(editor::tools(self.host.capabilities(), config))
+            .chain(custom_tools(&config.custom_tools));
+        self.tools.iter().cloned().chain(of_chat).chain(by_config).collect()
     }
 
     /// The tools of this server as an agent has them, and whether each is switched off.

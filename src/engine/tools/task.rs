@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::super::chat_tools::ChatMemory;
-use crate::tool::{Arguments, Details, Tool, ToolContext, ToolOutput, ToolSpec};
+use super::super::event::{ChatEvent, ToolCallEvent, ToolCallOrigin, ToolCallStage};
+use crate::base::ToolCallId;
+use crate::tool::{Arguments, Details, NATIVE_SERVER, Tool, ToolContext, ToolOutput, ToolSpec};
 
 pub(crate) use list::TaskList;
 
@@ -45,6 +47,24 @@ impl TaskTool {
         });
         Self { spec: ToolSpec::native("task", description, parameters), memory }
     }
+}
+
+/// Tells the client that the list is empty again.
+pub(crate) fn cleared() -> ChatEvent {
+    ChatEvent::ToolCall(Box::new(ToolCallEvent {
+        id: ToolCallId::random(),
+        name: "task".to_owned(),
+        server: NATIVE_SERVER.to_owned(),
+        origin: ToolCallOrigin::Native,
+        summary: None,
+        details: Some(Details::Task(TaskList::default().details())),
+        stage: ToolCallStage::Called {
+            arguments: Arguments::new(),
+            error: false,
+            outputs: vec![TaskList::default().to_text()],
+            total_ms: 0,
+        },
+    }))
 }
 
 impl Tool for TaskTool {

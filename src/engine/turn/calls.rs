@@ -223,7 +223,7 @@ impl Turn {
             self.open.change(id, |call| call.outcome = Some(Outcome::error(unread)));
             return Ok(Input::Invalid);
         }
-        let mut verdict = self.tools.judge(&*tool, &arguments, &preview);
+        let mut verdict = self.tools.judge(&*tool, &arguments, &preview).await;
         let (arguments, preview) = match self.ask_hooks(id, &tool, arguments, preview, &mut verdict).await? {
             Ok(changed) => changed,
             Err(input) => return Ok(input),

@@ -63,7 +63,7 @@ impl Turn {
                 Ok(preview) => preview,
                 Err(problem) => return Ok(Err(self.invalid(id, problem))),
             };
-            *verdict = self.tools.judge(&**tool, &again, &preview);
+            *verdict = self.tools.judge(&**tool, &again, &preview).await;
             self.open.change(id, |call| call.parsed.clone_from(&again));
             arguments = again;
         }

@@ -12,9 +12,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::{ChatId, ModelId};
-use crate::config::{Config, ConfigProblem, IndexConfig};
-use crate::context::Indexes;
-use crate::context::index::Index;
+use crate::config::{Config, ConfigProblem};
 use crate::engine::Engine;
 use crate::workspace::Workspace;
 

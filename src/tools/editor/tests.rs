@@ -41,7 +41,7 @@ impl Editor {
 
 impl Host for Editor {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { diagnostics: true, definition: true, references: true, ask: false }
+        Capabilities { diagnostics: true, definition: true, references: true, ..Capabilities::default() }
     }
 
     fn diagnostics(&self, path: Option<PathBuf>) -> BoxFuture<'_, Result<Vec<Diagnostic>, HostError>> {
@@ -244,7 +244,8 @@ fn only_what_the_client_can_do_is_offered() {
     let names = |capabilities: Capabilities, config: &Config| -> Vec<String> {
         tools(capabilities, config).iter().map(|tool| tool.spec().name.clone()).collect()
     };
-    let all = Capabilities { diagnostics: true, definition: true, references: true, ask: true };
+    let all =
+        Capabilities { diagnostics: true, definition: true, references: true, ask: true, ..Capabilities::default() };
     assert_eq!(names(all, &config), ["editor_diagnostics", "editor_definition", "editor_references"]);
     assert_eq!(names(Capabilities { definition: true, ..Capabilities::default() }, &config), ["editor_definition"]);
     assert_eq!(names(Capabilities::default(), &config), Vec::<String>::new());
