@@ -5,6 +5,7 @@
 //! before the user trusts it is decided in [`trust`].
 
 pub mod commands;
+pub mod edit;
 pub mod imported_keys;
 pub mod keys;
 pub mod load;
@@ -19,6 +20,7 @@ mod document;
 mod files;
 mod gather;
 mod interpolate;
+mod mcp;
 mod netrc;
 mod network;
 mod tool_call;
@@ -29,6 +31,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
     Ruling, Sandbox, ShellConfig, ToolCallConfig,
@@ -61,6 +64,7 @@ pub struct Config {
     pub custom_tools: BTreeMap<String, CustomToolConfig>,
     /// How long the editor's language servers may take to answer.
     pub lsp_timeout: Duration,
+    pub mcp: McpConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -240,6 +244,7 @@ impl Default for Config {
             disabled_tools: Vec::new(),
             custom_tools: BTreeMap::new(),
             lsp_timeout: Duration::from_secs(30),
+            mcp: McpConfig::default(),
         }
     }
 }

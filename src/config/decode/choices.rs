@@ -73,7 +73,7 @@ pub(super) fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, S
 }
 
 /// A list of texts, or a single one.
-fn texts(found: Option<&Value>) -> Result<Vec<String>, String> {
+pub(super) fn texts(found: Option<&Value>) -> Result<Vec<String>, String> {
     match found {
         None => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![text.clone()]),
