@@ -15,6 +15,7 @@ pub mod host;
 pub mod http;
 pub mod llm;
 pub mod logging;
+pub mod mcp;
 pub mod process;
 pub mod providers;
 pub mod state;

@@ -4,5 +4,6 @@
 pub mod guard;
 pub mod limits;
 pub mod parent;
+pub mod piped;
 pub mod signals;
 pub mod spawn;
