@@ -2,6 +2,10 @@
 //!
 //! These run the guard of the built executable, which unit tests cannot.
 #![cfg(target_os = "linux")]
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fake_mcp;
+mod mcp;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
