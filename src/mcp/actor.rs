@@ -127,6 +127,7 @@ impl Actor {
         }
         match &failure {
             None => self.note_end(Status::Stopping, None),
+            Some(failure @ Failure::NeedsLogin(_)) => self.note_end(Status::RequiresAuth, Some(failure.text())),
             Some(failure) => self.note_end(Status::Failed, Some(failure.text())),
         }
         connection.end(END_PATIENCE).await;

@@ -1,4 +1,5 @@
-//! Programs that the server starts, against real processes: nothing outlives its leash.
+//! Programs that the server starts, against real processes: nothing outlives its leash. And MCP
+//! servers, of which most are such programs.
 //!
 //! These run the guard of the built executable, which unit tests cannot.
 #![cfg(target_os = "linux")]
@@ -6,6 +7,8 @@
 
 mod fake_mcp;
 mod mcp;
+mod mcp_http;
+mod web;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -163,6 +163,10 @@ impl Watcher {
         })
     }
 
+    pub fn shown(&self) -> Vec<String> {
+        self.progress.lock().unwrap().clone()
+    }
+
     fn context(self: &Arc<Self>) -> ToolContext {
         ToolContext {
             chat: "chat".into(),
