@@ -110,6 +110,13 @@ impl std::fmt::Debug for Servers {
     }
 }
 
+impl Default for Servers {
+    /// Nothing is configured, and nobody hears of it.
+    fn default() -> Self {
+        Self::new(Options { data: PathBuf::new(), can_ask: false, events: Arc::new(drop) })
+    }
+}
+
 impl Servers {
     pub fn new(options: Options) -> Self {
         let world = World {

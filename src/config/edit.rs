@@ -4,6 +4,7 @@
 //! The changed text is read back before it is written: if it would mean anything but the old
 //! content with this one change, nothing is written.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -36,13 +37,12 @@ pub enum ServerChange {
     Remove,
 }
 
-/// What a change did to the content, as far as trust is concerned.
+/// A change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
-    /// What had to be trusted before; `None` for a file that was not there.
-    pub before: Option<String>,
-    /// What would have to be trusted now; `None` when it is not a question, or cannot be.
-    pub after: Option<String>,
+    /// What has to be trusted now, so that a file that counted before still does; `None` for the
+    /// user's own, and for a content that cannot be trusted.
+    pub hash: Option<String>,
 }
 
 /// Why a file was not changed. It says nothing about the file's values.
@@ -61,6 +61,20 @@ pub fn candidates(roots: &[PathBuf], own: PathBuf) -> Vec<ConfigFile> {
     let mut files: Vec<ConfigFile> = roots.iter().map(real).map(of_root).collect();
     files.push(ConfigFile { path: own, root: None });
     files
+}
+
+/// Whether what a file says counts: it is the user's own, it is trusted, or there is nothing in it
+/// that needs trust. A file that cannot be read does not count.
+pub fn counts(file: &ConfigFile, trusted: &BTreeMap<PathBuf, String>, home: Option<&Path>) -> bool {
+    let Some(root) = &file.root else { return true };
+    let Ok((text, document)) = read(&file.path) else { return false };
+    let hash = hash(&text, &document.values, &file.path, root, home);
+    let is_trusted = hash.is_some() && trusted.get(&file.path) == hash.as_ref();
+    is_trusted || trust::withhold(&mut document.values.clone()).is_empty()
+}
+
+fn hash(text: &str, values: &Map<String, Value>, file: &Path, root: &Path, home: Option<&Path>) -> Option<String> {
+    trust::content_hash(text, values, file.parent().unwrap_or(Path::new("")), root, home)
 }
 
 /// The entry of a server in one file, if it has one.
@@ -83,21 +97,14 @@ pub fn change_server(
     for _ in 0..TRIES {
         let (text, document) = read(&file.path)?;
         let new = changed_text(&text, &document.values, name, change).map_err(failed)?;
-        let hash = |text: &str, values: &Map<String, Value>| {
-            let directory = file.path.parent().unwrap_or(Path::new(""));
-            file.root.as_ref().and_then(|root| trust::content_hash(text, values, directory, root, home))
-        };
-        let existed = file.path.exists();
-        let edited = Edited {
-            before: existed.then(|| hash(&text, &document.values)).flatten(),
-            after: Document::parse("", new.clone()).ok().and_then(|document| hash(&new, &document.values)),
-        };
+        let meaning = Document::parse("", new.clone()).map_err(|problem| failed(problem.message))?;
+        let hash = file.root.as_ref().and_then(|root| hash(&new, &meaning.values, &file.path, root, home));
         // Somebody may be saving it in this moment; their change must not be lost.
         if read(&file.path)?.0 != text {
             continue;
         }
         replace(&file.path, &new).map_err(|error| failed(format!("cannot be written ({})", error.kind())))?;
-        return Ok(edited);
+        return Ok(Edited { hash });
     }
     Err(failed("it changes all the time".to_owned()))
 }

@@ -2,6 +2,7 @@
 //!
 //! The test runner prints words of its own around it, so every test here is also one of a server
 //! that writes nonsense.
+#![allow(unreachable_pub)]
 
 use std::io::Write;
 use std::time::Duration;

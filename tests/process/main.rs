@@ -7,6 +7,7 @@
 
 mod fake_mcp;
 mod mcp;
+mod mcp_editor;
 mod mcp_http;
 mod web;
 

@@ -85,7 +85,7 @@ fn files_are_replaced_in_one_step_and_keep_their_place() {
     let file = ConfigFile { path: folder.path().join("deep/config.json"), root: None };
     assert_eq!(server_in(&file.path, "s").unwrap(), None);
     let edited = change_server(&file, "s", &set(json!({"command": "x"})), None).unwrap();
-    assert_eq!(edited, Edited { before: None, after: None });
+    assert_eq!(edited, Edited { hash: None });
     assert_eq!(server_in(&file.path, "s").unwrap(), Some(object(json!({"command": "x"}))));
     #[cfg(unix)]
     {
@@ -109,19 +109,28 @@ fn files_are_replaced_in_one_step_and_keep_their_place() {
 }
 
 #[test]
-fn a_change_says_what_would_have_to_be_trusted() {
+fn a_file_that_counted_before_a_change_can_do_so_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let root = std::fs::canonicalize(folder.path()).unwrap();
     let files = candidates(&[folder.path().to_owned()], "/own/config.json".into());
     assert_eq!(files[0].path, root.join(".eca/config.json"));
     assert_eq!(files[1], ConfigFile { path: "/own/config.json".into(), root: None });
+    let counts = |trusted: &BTreeMap<PathBuf, String>| counts(&files[0], trusted, None);
+    let mut trusted = BTreeMap::new();
+    assert!(counts(&trusted), "a file that is not there hides nothing");
+    std::fs::create_dir(root.join(".eca")).unwrap();
+    std::fs::write(&files[0].path, "{\"defaultModel\": \"a/b\"}").unwrap();
+    assert!(counts(&trusted), "and one with harmless keys does not either");
     let first = change_server(&files[0], "s", &set(json!({"command": "x"})), None).unwrap();
-    assert_eq!(first.before, None, "there was no file");
+    assert!(!counts(&trusted));
+    trusted.insert(files[0].path.clone(), first.hash.unwrap());
+    assert!(counts(&trusted));
     let second = change_server(&files[0], "s", &set(json!({"command": "y"})), None).unwrap();
-    assert!(first.after.is_some() && second.before == first.after && second.after != second.before);
-    let text = std::fs::read_to_string(&files[0].path).unwrap();
-    let values = Document::parse("f", text.clone()).unwrap().values;
-    assert_eq!(second.after, trust::content_hash(&text, &values, &root.join(".eca"), &root, None));
+    assert!(!counts(&trusted), "another content is another question");
+    trusted.insert(files[0].path.clone(), second.hash.unwrap());
+    assert!(counts(&trusted) && super::counts(&files[1], &BTreeMap::new(), None));
+    std::fs::write(&files[0].path, "{ broken").unwrap();
+    assert!(!counts(&trusted));
 }
 
 proptest! {

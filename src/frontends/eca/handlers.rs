@@ -2,6 +2,7 @@
 
 mod chat;
 mod jobs;
+mod mcp;
 mod planned;
 mod providers;
 pub(super) mod selection;

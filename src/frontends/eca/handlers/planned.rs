@@ -42,21 +42,12 @@ planned! {
         ChatHistory,
         CompletionInline,
         RewritePrompt,
-        McpUpdateServer,
-        McpAddServer,
-        McpRemoveServer,
     }
     notifications {
         ChatToolCallApprove,
         ChatToolCallReject,
         ChatPromptSteer,
         ChatPromptSteerRemove,
-        McpStartServer,
-        McpStopServer,
-        McpConnectServer,
-        McpLogoutServer,
-        McpDisableServer,
-        McpEnableServer,
     }
 }
 

@@ -39,7 +39,8 @@ fn session(config: &Config) -> Session {
     });
     let session = Session::default();
     session.present(Presentation::of(config));
-    session.start(Started { client: ClientFacts::default(), engine, problems: Vec::new() });
+    let servers = crate::mcp::Servers::default();
+    session.start(Started { client: ClientFacts::default(), engine, servers, problems: Vec::new() });
     session
 }
 
