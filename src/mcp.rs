@@ -245,7 +245,8 @@ impl Servers {
         let mut changes = self.inner.world.changed.subscribe();
         let pending = || {
             let all = self.all();
-            let names = all.iter().filter(|server| server.is_about_to_be_ready()).map(|server| server.name().to_owned());
+            let names =
+                all.iter().filter(|server| server.is_about_to_be_ready()).map(|server| server.name().to_owned());
             names.collect::<Vec<_>>()
         };
         let waiting = async {

@@ -123,12 +123,7 @@ fn read(file: &Path) -> Result<(String, Document), EditError> {
 }
 
 /// The new text; an error when the change cannot be made without touching anything else.
-fn changed_text(
-    text: &str,
-    values: &Map<String, Value>,
-    name: &str,
-    change: &ServerChange,
-) -> Result<String, String> {
+fn changed_text(text: &str, values: &Map<String, Value>, name: &str, change: &ServerChange) -> Result<String, String> {
     let (mark, body) = text.strip_prefix('\u{feff}').map_or(("", text), |body| ("\u{feff}", body));
     let root = CstRootNode::parse(body, &parse_options()).map_err(|error| error.to_string())?;
     let top = root.object_value_or_create().ok_or("it is not an object")?;

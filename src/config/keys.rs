@@ -108,7 +108,12 @@ pub const KEYS: &[Key] = &[
     read("providers.*.models.*.cost.cacheWrite", Kind::Number(0), "", "Dollars per million tokens."),
     read("providers.*.models.*.variants", Kind::Object, "", "What each variant adds; {} takes one away."),
     read("mcpTimeoutSeconds", Kind::Seconds, "60", "For a handshake and a list of an MCP server; a call has twice."),
-    read("mcpKeepAliveSeconds", Kind::Seconds, "30", "How often an MCP server behind a url is asked for a sign of life."),
+    read(
+        "mcpKeepAliveSeconds",
+        Kind::Seconds,
+        "30",
+        "How often an MCP server behind a url is asked for a sign of life.",
+    ),
     read("mcpServers.*.command", Kind::Text, "", "The program of an MCP server; found like a shell finds it."),
     read("mcpServers.*.args", Kind::Texts, "[]", "The program's arguments."),
     read("mcpServers.*.env", Kind::TextMap, "", "Variables added to the program's environment; null removes one."),

@@ -69,11 +69,7 @@ impl McpServerConfig {
 
 impl Default for McpConfig {
     fn default() -> Self {
-        Self {
-            servers: BTreeMap::new(),
-            timeout: Duration::from_secs(60),
-            keep_alive: Duration::from_secs(30),
-        }
+        Self { servers: BTreeMap::new(), timeout: Duration::from_secs(60), keep_alive: Duration::from_secs(30) }
     }
 }
 

@@ -51,7 +51,8 @@ pub(super) fn start(server: &str, definition: &Definition) -> Result<(Piped, Pip
     }
     let variables = config.env.iter().map(|(name, value)| (name.as_str(), value.expose()));
     let is_bad = |text: &str| text.contains('\0');
-    let bad_variable = variables.clone().any(|(name, value)| is_bad(name) || is_bad(value) || name.contains('=') || name.is_empty());
+    let bad_variable =
+        variables.clone().any(|(name, value)| is_bad(name) || is_bad(value) || name.contains('=') || name.is_empty());
     if is_bad(command) || config.args.iter().any(|arg| is_bad(arg)) || bad_variable {
         return Err(Failure::Lasting("its command or environment contains what no program can be given".to_owned()));
     }
@@ -64,12 +65,7 @@ pub(super) fn start(server: &str, definition: &Definition) -> Result<(Piped, Pip
 }
 
 /// Writes everything on the error output to our log, as long as there is any.
-async fn listen(
-    server: String,
-    errors: impl AsyncRead + Unpin,
-    last_words: LastWords,
-    secrets: Arc<Vec<String>>,
-) {
+async fn listen(server: String, errors: impl AsyncRead + Unpin, last_words: LastWords, secrets: Arc<Vec<String>>) {
     let mut lines = Lines::new(errors, MOST_LINE);
     let mut pace = Pace::new();
     while let Ok(Some(line)) = lines.next().await {
@@ -121,7 +117,8 @@ pub(super) async fn post_mortem(process: Process) -> Failure {
             Failure::Lasting(words.last().cloned().unwrap_or_else(|| "its command cannot be found".to_owned()))
         }
         code => {
-            let code = code.map_or_else(|| "it closed its output".to_owned(), |code| format!("it ended with exit code {code}"));
+            let code = code
+                .map_or_else(|| "it closed its output".to_owned(), |code| format!("it ended with exit code {code}"));
             let said = words.last().map(|line| format!(": {line}")).unwrap_or_default();
             Failure::Passing(format!("{code}{said}"))
         }

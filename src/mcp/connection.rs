@@ -50,7 +50,11 @@ struct Ends {
 }
 
 /// Connects to the server of `definition`. Dropping the future ends everything it began.
-pub(super) async fn connect(shared: &Shared, definition: &Definition, login: Option<&Login>) -> Result<Connection, Failure> {
+pub(super) async fn connect(
+    shared: &Shared,
+    definition: &Definition,
+    login: Option<&Login>,
+) -> Result<Connection, Failure> {
     let ends = Ends { calls: Arc::default(), signals: Arc::default(), closed: CancellationToken::new() };
     let secrets = Arc::new(definition.secrets());
     let handler = Handler {
@@ -88,12 +92,15 @@ async fn remote(url: &str, handler: Handler, definition: &Definition, login: &Lo
     config.custom_headers = headers;
     if http::is_authorized(&config.custom_headers) {
         let refused = |failure| match failure {
-            Failure::NeedsLogin(_) => Failure::Lasting("it does not accept the configured Authorization header".to_owned()),
+            Failure::NeedsLogin(_) => {
+                Failure::Lasting("it does not accept the configured Authorization header".to_owned())
+            }
             other => other,
         };
         return over_http(client, config, handler, definition).await.map_err(refused);
     }
-    let manager = tokio::time::timeout(definition.timeout, oauth::manager(url, &definition.client, login, &definition.config));
+    let manager =
+        tokio::time::timeout(definition.timeout, oauth::manager(url, &definition.client, login, &definition.config));
     let manager = manager.await.map_err(|_| silent(definition))?.map_err(|error| failure::of_login(&error))?;
     over_http(AuthClient::new(client, manager), config, handler, definition).await
 }

@@ -16,8 +16,7 @@ const SHOWN_NAME: usize = 200;
 
 /// The outcome of a call.
 pub(super) fn output(result: CallToolResult, sees_images: bool) -> ToolOutput {
-    let mut contents: Vec<Content> =
-        result.content.into_iter().flat_map(|block| content(block, sees_images)).collect();
+    let mut contents: Vec<Content> = result.content.into_iter().flat_map(|block| content(block, sees_images)).collect();
     if let Some(structured) = result.structured_content {
         add_structured(structured, &mut contents);
     }
@@ -86,7 +85,8 @@ fn image(mime_type: String, data: String, sees_images: bool) -> Content {
 }
 
 fn resource_link(link: &Resource) -> String {
-    let mut text = format!("[Resource link: {} <{}>", one_line(&link.name, SHOWN_NAME), one_line(&link.uri, SHOWN_NAME));
+    let mut text =
+        format!("[Resource link: {} <{}>", one_line(&link.name, SHOWN_NAME), one_line(&link.uri, SHOWN_NAME));
     if let Some(mime_type) = &link.mime_type {
         text.push_str(&format!(", {}", one_line(mime_type, SHOWN_NAME)));
     }

@@ -24,8 +24,15 @@ const DECLINE: &str = "Decline";
 /// What a field takes.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    Text { least: usize, most: usize },
-    Number { whole: bool, least: f64, most: f64 },
+    Text {
+        least: usize,
+        most: usize,
+    },
+    Number {
+        whole: bool,
+        least: f64,
+        most: f64,
+    },
     Flag,
     /// The value and what it is called.
     One(Vec<(String, String)>),

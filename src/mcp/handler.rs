@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
-    ElicitationAction, ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation,
-    ListRootsResult, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, Root,
-    RootsCapabilities, UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability,
+    Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ProtocolVersion, Root, RootsCapabilities, UrlElicitationCapability,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
@@ -137,7 +137,10 @@ impl ClientHandler for Handler {
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
         let Some(call) = self.calls.asking(named) else {
-            tracing::info!(server = self.server, "a question of an MCP server is declined: it belongs to no single call");
+            tracing::info!(
+                server = self.server,
+                "a question of an MCP server is declined: it belongs to no single call"
+            );
             return declined();
         };
         if !call.context.host.capabilities().ask {

@@ -64,7 +64,8 @@ pub(super) fn headers<'a>(
 ) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut headers = HashMap::new();
     for (name, value) in configured {
-        let header = HeaderName::try_from(name.trim()).map_err(|_| format!("{name:?} cannot be the name of a header"))?;
+        let header =
+            HeaderName::try_from(name.trim()).map_err(|_| format!("{name:?} cannot be the name of a header"))?;
         if OURS.contains(&header.as_str()) {
             return Err(format!("the header {name:?} belongs to the protocol and cannot be set"));
         }
@@ -180,9 +181,7 @@ impl StreamableHttpClient for HttpClient {
             StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND | StatusCode::NOT_IMPLEMENTED => {
                 Err(Failed::ServerDoesNotSupportSse)
             }
-            status if !status.is_success() => {
-                Err(Failed::Client(HttpFailure::Refused(status.as_u16(), String::new())))
-            }
+            status if !status.is_success() => Err(Failed::Client(HttpFailure::Refused(status.as_u16(), String::new()))),
             _ if content_type(&response) != SSE => Err(Failed::ServerDoesNotSupportSse),
             _ => Ok(events(response)),
         }
@@ -231,7 +230,11 @@ fn scope_of(challenge: &str) -> Option<String> {
 }
 
 /// A refusal that carries an error of the protocol is that error.
-async fn complaint(response: Response, kind: &str, session: Option<String>) -> Result<StreamableHttpPostResponse, Failed> {
+async fn complaint(
+    response: Response,
+    kind: &str,
+    session: Option<String>,
+) -> Result<StreamableHttpPostResponse, Failed> {
     let status = response.status();
     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() && kind != JSON {
         return Err(HttpStatusError::new(status.as_u16(), None).into());
@@ -340,7 +343,8 @@ mod tests {
     #[test]
     fn headers_are_checked_by_name_and_never_shown() {
         let secret = |value: &str| Secret::new(value);
-        let good = BTreeMap::from([("X-Key".to_owned(), secret(" k ")), ("authorization".to_owned(), secret("Bearer t"))]);
+        let good =
+            BTreeMap::from([("X-Key".to_owned(), secret(" k ")), ("authorization".to_owned(), secret("Bearer t"))]);
         let headers = headers(&good).unwrap();
         assert_eq!(headers.get("x-key").map(|value| value.to_str().unwrap()), Some("k"));
         assert!(is_authorized(&headers) && !format!("{headers:?}").contains("Bearer"));

@@ -1,8 +1,6 @@
 //! Lines out of a byte stream, never longer than allowed, and what a line means.
 
-use rmcp::model::{
-    ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
@@ -22,7 +20,10 @@ const MOST_IN_A_BATCH: usize = 1_000;
 pub(super) enum Line {
     Whole(Vec<u8>),
     /// Its beginning and its end.
-    TooLong { head: Vec<u8>, tail: Vec<u8> },
+    TooLong {
+        head: Vec<u8>,
+        tail: Vec<u8>,
+    },
 }
 
 /// Reads lines; what has no end yet stays in here.

@@ -290,8 +290,7 @@ impl Live {
     /// One request; the server is told when nobody waits for it any more.
     async fn request(&self, request: ClientRequest) -> Result<ServerResult, McpError> {
         let asking = async {
-            let mut handle =
-                self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+            let mut handle = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
             let mut unanswered = Unanswered { live: self, id: Some(handle.id.clone()) };
             let answer = (&mut handle.rx).await.unwrap_or(Err(ServiceError::TransportClosed));
             unanswered.id = None;

@@ -67,7 +67,10 @@ pub(super) fn offered(server: &Arc<Shared>, tools: Vec<rmcp::model::Tool>) -> Ve
     let mut offered = Vec::new();
     for tool in tools {
         if offered.len() == MOST_TOOLS {
-            tracing::warn!(server = server.name(), "an MCP server has more than {MOST_TOOLS} tools; the rest is left out");
+            tracing::warn!(
+                server = server.name(),
+                "an MCP server has more than {MOST_TOOLS} tools; the rest is left out"
+            );
             break;
         }
         let Some(parameters) = parameters(&tool.input_schema) else {

@@ -89,8 +89,19 @@ async fn servers_start_after_the_handshake_and_beside_chats() {
     let status = first_run(&mut server, "good").await;
     let mut keys: Vec<&str> = status.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
-    let expected = ["args", "command", "disabled", "hasAuth", "instructions", "name", "prompts", "resources", "status",
-        "tools", "type"];
+    let expected = [
+        "args",
+        "command",
+        "disabled",
+        "hasAuth",
+        "instructions",
+        "name",
+        "prompts",
+        "resources",
+        "status",
+        "tools",
+        "type",
+    ];
     assert_eq!(keys, expected, "the whole shape");
     assert_eq!(status["tools"][0]["name"], "echo");
     assert_eq!(status["tools"][0]["server"], json!({"name": "good"}));

@@ -61,6 +61,15 @@ fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
+fn make_noise() {
+    say("not json");
+    say("{\"jsonrpc\":\"2.0\"}");
+    say("[1,2,3]");
+    say(&"[".repeat(5000));
+    std::io::stdout().write_all(b"\xff\xfe\x00garbage\n").unwrap();
+    send(&json!({"jsonrpc": "2.0", "id": 987_654, "result": {}}));
+}
+
 impl Fake {
     fn has(&self, habit: &str) -> bool {
         self.habits.split(',').any(|word| word == habit)
@@ -162,8 +171,22 @@ impl Fake {
                 {"name": 7, "inputSchema": object}, {"name": "has a.dot", "inputSchema": object}]);
             return json!({"tools": tools, "nextCursor": "2"});
         }
-        let names = ["hang", "die", "big", "steps", "ask", "sample", "roots", "change", "noise", "flood", "everything",
-            "refuse", "log", "where"];
+        let names = [
+            "hang",
+            "die",
+            "big",
+            "steps",
+            "ask",
+            "sample",
+            "roots",
+            "change",
+            "noise",
+            "flood",
+            "everything",
+            "refuse",
+            "log",
+            "where",
+        ];
         let mut tools: Vec<Value> =
             names.iter().map(|name| json!({"name": name, "title": "A tool", "inputSchema": object})).collect();
         tools.extend(self.extra.then(|| json!({"name": "extra", "inputSchema": object})));
@@ -193,12 +216,15 @@ impl Fake {
                 Some(text("done"))
             }
             "ask" => {
-                let schema = json!({"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]});
-                let answer = self.ask("elicitation/create", json!({"message": "Which color?", "requestedSchema": schema}));
+                let schema =
+                    json!({"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]});
+                let answer =
+                    self.ask("elicitation/create", json!({"message": "Which color?", "requestedSchema": schema}));
                 Some(text(&answer.to_string()))
             }
             "sample" => {
-                let params = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5});
+                let params =
+                    json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5});
                 Some(text(&self.ask("sampling/createMessage", params).to_string()))
             }
             "roots" => Some(text(&self.ask("roots/list", json!({})).to_string())),
@@ -210,12 +236,7 @@ impl Fake {
                 Some(text("changed"))
             }
             "noise" => {
-                say("not json");
-                say("{\"jsonrpc\":\"2.0\"}");
-                say("[1,2,3]");
-                say(&"[".repeat(5000));
-                std::io::stdout().write_all(b"\xff\xfe\x00garbage\n").unwrap();
-                send(&json!({"jsonrpc": "2.0", "id": 987_654, "result": {}}));
+                make_noise();
                 Some(text("quiet again"))
             }
             "flood" => {

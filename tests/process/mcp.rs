@@ -236,7 +236,11 @@ async fn a_server_offers_tools_prompts_resources_and_instructions() {
     assert_eq!((status.command.as_deref(), status.args.as_slice()), (Some("fake"), &["$ARG".to_owned()][..]));
     assert_eq!((status.url, status.disabled, status.has_auth, status.problem), (None, false, false, None));
     let names: Vec<String> = status.tools.iter().map(|tool| tool.name.clone()).collect();
-    assert_eq!(names[..3], ["echo", "has_a_dot", "hang"], "pages are joined, broken entries left out, names made plain");
+    assert_eq!(
+        names[..3],
+        ["echo", "has_a_dot", "hang"],
+        "pages are joined, broken entries left out, names made plain"
+    );
     assert_eq!(status.tools[0].description, "Says it again.");
     assert_eq!(status.tools[0].parameters["required"], json!(["text"]));
     assert_eq!(status.tools[1].description, "The tool has a.dot of the MCP server fake.");
@@ -267,7 +271,9 @@ async fn results_of_every_kind_reach_the_model() {
     let setup = Setup::new().fake("fake", "").running("fake").await;
     let output = setup.call("everything", json!({})).await;
     let said = words(&output);
-    for part in ["words", "<image/png>", "[Audio: audio/wav", "embedded", "linked <fake://l>", "hologram", "\"answer\": 42"] {
+    for part in
+        ["words", "<image/png>", "[Audio: audio/wav", "embedded", "linked <fake://l>", "hologram", "\"answer\": 42"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!output.error);
@@ -366,7 +372,11 @@ async fn nonsense_and_large_lines_do_no_harm() {
     let big = setup.call("big", json!({"bytes": 16 * 1024 * 1024})).await;
     assert_eq!((big.error, words(&big).len()), (false, 16 * 1024 * 1024));
     let too_big = setup.call("big", json!({"bytes": 20 * 1024 * 1024})).await;
-    assert!(too_big.error && words(&too_big).contains("too large"), "{}", &words(&too_big)[..100.min(words(&too_big).len())]);
+    assert!(
+        too_big.error && words(&too_big).contains("too large"),
+        "{}",
+        &words(&too_big)[..100.min(words(&too_big).len())]
+    );
     assert_eq!(words(&setup.call("echo", echo()).await), "hi");
     assert_eq!(setup.starts(), 1);
     setup.servers.shutdown().await;
@@ -381,7 +391,10 @@ async fn a_server_that_dies_in_a_call_is_started_again() {
     // Its tools are still offered, and a call waits for it.
     assert_eq!(words(&setup.call("echo", echo()).await), "hi");
     assert_eq!(setup.starts(), 2);
-    assert_eq!(setup.announced("fake"), [Status::Starting, Status::Running, Status::Failed, Status::Starting, Status::Running]);
+    assert_eq!(
+        setup.announced("fake"),
+        [Status::Starting, Status::Running, Status::Failed, Status::Starting, Status::Running]
+    );
     let notices = setup.notices();
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(notices[0].contains("exit code 4: I die now; next try in 1 s"), "{notices:?}");
@@ -418,8 +431,11 @@ async fn a_flood_ends_in_a_restart_and_other_servers_do_not_notice() {
         assert_eq!(words(&output), "hi");
     }
     assert!(flooding.await.unwrap().error);
-    wait_until("it is started again", || setup.announced("flood").ends_with(&[Status::Starting, Status::Running])
-        && setup.announced("flood").contains(&Status::Failed)).await;
+    wait_until("it is started again", || {
+        setup.announced("flood").ends_with(&[Status::Starting, Status::Running])
+            && setup.announced("flood").contains(&Status::Failed)
+    })
+    .await;
     assert_eq!(setup.announced("good"), [Status::Starting, Status::Running]);
     setup.servers.shutdown().await;
 }
@@ -448,7 +464,10 @@ async fn servers_that_never_get_ready_hold_nothing_up() {
     let dead = problem("dies").await;
     assert!(dead.contains("exit code 3: no such database: ****"), "the secret is not shown: {dead}");
     assert!(problem("empty").await.contains("neither a command nor a url"));
-    wait_until("the tries are over", || setup.notices().iter().any(|text| text.contains("dies") && text.contains("3 tries"))).await;
+    wait_until("the tries are over", || {
+        setup.notices().iter().any(|text| text.contains("dies") && text.contains("3 tries"))
+    })
+    .await;
     assert_eq!(setup.servers.status("good").unwrap().status, Status::Running);
     let error = setup.servers.get_prompt("empty", "x", vec![], true).await.unwrap_err().to_string();
     assert!(error.contains("\"empty\" is not running: it has neither"), "{error}");
@@ -484,8 +503,18 @@ async fn orders_are_followed() {
     setup.until("fake", Status::Running).await;
     assert!(words(&setup.call("where", json!({})).await).ends_with(" new"));
     let statuses = setup.announced("fake");
-    let expected = [Status::Starting, Status::Running, Status::Stopping, Status::Stopped, Status::Starting, Status::Running,
-        Status::Stopping, Status::Disabled, Status::Starting, Status::Running];
+    let expected = [
+        Status::Starting,
+        Status::Running,
+        Status::Stopping,
+        Status::Stopped,
+        Status::Starting,
+        Status::Running,
+        Status::Stopping,
+        Status::Disabled,
+        Status::Starting,
+        Status::Running,
+    ];
     assert_eq!(statuses[..10], expected);
     setup.config.mcp.servers.clear();
     setup.configure();

@@ -115,7 +115,9 @@ fn editor() {
     let home = Path::new(&home);
     let (server, _input, _output) = start(home);
     std::fs::write(home.join("server"), server.id().to_string()).unwrap();
-    std::thread::park();
+    loop {
+        std::thread::park();
+    }
 }
 
 #[tokio::test]

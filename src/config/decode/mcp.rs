@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn every_key_of_a_server_is_read() {
         let (mcp, problems) = read(&[json!({
-            "mcpTimeoutSeconds": 5, "mcpKeepAliveSeconds": 7.5,
-            "mcpServers": {
-                "files": {"command": " npx ", "args": ["-y", "x"], "env": {"A": "1", "N": 2, "B": true}},
-                "web": {"url": "https://x/mcp", "headers": {"X-Key": "k"}, "disabled": true, "clientId": "id",
-                    "clientSecret": "s", "oauthPort": 8123, "clientName": "n", "authScope": "workspace"},
-                "shared": {"url": "https://y/mcp", "authScope": "team"},
-            }})]);
+        "mcpTimeoutSeconds": 5, "mcpKeepAliveSeconds": 7.5,
+        "mcpServers": {
+            "files": {"command": " npx ", "args": ["-y", "x"], "env": {"A": "1", "N": 2, "B": true}},
+            "web": {"url": "https://x/mcp", "headers": {"X-Key": "k"}, "disabled": true, "clientId": "id",
+                "clientSecret": "s", "oauthPort": 8123, "clientName": "n", "authScope": "workspace"},
+            "shared": {"url": "https://y/mcp", "authScope": "team"},
+        }})]);
         assert_eq!(problems, Vec::<String>::new());
         assert_eq!((mcp.timeout.as_secs(), mcp.keep_alive.as_millis()), (5, 7500));
         let files = &mcp.servers["files"];
@@ -189,6 +189,9 @@ mod tests {
         let written = json!({"a": {"command": "${env:X}", "args": ["${env:KEY}"]}, "gone": {"url": "u"}});
         note_written(&mut config, written.as_object().unwrap());
         let shown = &config.mcp.servers["a"].shown;
-        assert_eq!((shown.command.as_deref(), shown.args.as_slice()), (Some("${env:X}"), &["${env:KEY}".to_owned()][..]));
+        assert_eq!(
+            (shown.command.as_deref(), shown.args.as_slice()),
+            (Some("${env:X}"), &["${env:KEY}".to_owned()][..])
+        );
     }
 }

@@ -35,7 +35,10 @@ fn comments_and_layout_stay() {
     let back = changed(&disabled, "b", &set(json!({"disabled": null}))).unwrap();
     assert_eq!(back, text);
     let removed = changed(text, "b", &ServerChange::Remove).unwrap();
-    assert!(removed.contains("// models") && removed.contains("// files") && !removed.contains("http://x"), "{removed}");
+    assert!(
+        removed.contains("// models") && removed.contains("// files") && !removed.contains("http://x"),
+        "{removed}"
+    );
     assert_eq!(changed(text, "none", &ServerChange::Remove).unwrap(), text);
 }
 

@@ -210,8 +210,7 @@ mod tests {
         let listener = Listener::bind(None).await.unwrap();
         let port = listener.port;
         let waiting = tokio::spawn(async move { listener.callback("https://as/?state=abc").await });
-        let page =
-            visit(port, "GET /auth/callback?state=abc&error=%3Cscript%3E HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        let page = visit(port, "GET /auth/callback?state=abc&error=%3Cscript%3E HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(!page.contains("<script>"), "{page}");
         assert_eq!(waiting.await.unwrap(), Err("<script>".to_owned()));
     }

@@ -135,7 +135,8 @@ impl CredentialStore for Login {
             let file = self.file.clone();
             let locking = blocking(move || file.lock_refresh());
             let lock = tokio::time::timeout(LOCK_PATIENCE, locking).await;
-            lock.map_err(|_| failed("another server holds the logins"))?.map(|lock| Some(CredentialRefreshGuard::new(lock)))
+            lock.map_err(|_| failed("another server holds the logins"))?
+                .map(|lock| Some(CredentialRefreshGuard::new(lock)))
         })
     }
 }

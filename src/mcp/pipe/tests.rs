@@ -54,7 +54,8 @@ async fn a_cancellation_never_overtakes_its_call() {
         first.and(second).unwrap();
         peer.transport.close().await.unwrap();
         let mut lines = BufReader::new(peer.input).lines();
-        let mut next = async || serde_json::from_str::<ClientJsonRpcMessage>(&lines.next_line().await.unwrap().unwrap());
+        let mut next =
+            async || serde_json::from_str::<ClientJsonRpcMessage>(&lines.next_line().await.unwrap().unwrap());
         assert!(matches!(next().await, Ok(JsonRpcMessage::Request(request))
             if matches!(request.request, ClientRequest::CallToolRequest(_))));
         assert!(matches!(next().await, Ok(JsonRpcMessage::Notification(notification))
@@ -108,7 +109,9 @@ async fn sixteen_mebibytes_pass_and_more_is_answered_for() {
     let writing = tokio::spawn(async move {
         let mut say = async |id: i64, size: usize| {
             let text = "x".repeat(size);
-            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}\n");
+            let line = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{text}\"}}]}}}}\n"
+            );
             output.write_all(line.as_bytes()).await.unwrap();
         };
         say(1, 16 * 1024 * 1024).await;
@@ -131,7 +134,8 @@ async fn sixteen_mebibytes_pass_and_more_is_answered_for() {
 async fn what_nobody_takes_is_not_read() {
     let mut peer = peer(1024);
     let mut output = peer.output;
-    let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"text\":\"{}\"}}}}\n", "x".repeat(1 << 20));
+    let line =
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"text\":\"{}\"}}}}\n", "x".repeat(1 << 20));
     let (sent, mut count) = tokio::sync::watch::channel(0);
     tokio::spawn(async move {
         for _ in 0..200 {

@@ -74,7 +74,8 @@ fn a_hostile_repository_changes_nothing_but_a_title() {
 
 #[test]
 fn servers_of_a_workspace_need_trust_and_show_what_was_written() {
-    let text = r#"{"mcpServers": {"own": {"command": "${env:MY_KEY}", "args": ["$MY_KEY"]}, "mine": {"disabled": true}}}"#;
+    let text =
+        r#"{"mcpServers": {"own": {"command": "${env:MY_KEY}", "args": ["$MY_KEY"]}, "mine": {"disabled": true}}}"#;
     let mut setup = Setup::new()
         .global(r#"{"mcpServers": {"mine": {"url": "http://h/?key=${env:MY_KEY}", "headers": {"A": "$MY_KEY"}}}}"#)
         .workspace(text);

@@ -10,8 +10,8 @@ use custom_methods::mcp::{
     McpAddServerParams, McpAddServerResult, McpRemoveServerResult, McpScope, McpServerName, McpUpdateServerParams,
 };
 use custom_methods::methods::{
-    McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer, McpStartServer,
-    McpStopServer, McpUpdateServer,
+    McpAddServer, McpConnectServer, McpDisableServer, McpEnableServer, McpLogoutServer, McpRemoveServer,
+    McpStartServer, McpStopServer, McpUpdateServer,
 };
 use serde_json::{Map, Value, json};
 use tower_lsp::jsonrpc::Result;
@@ -154,7 +154,11 @@ impl EcaServer {
         if started.servers.status(&name).is_none() {
             return self.order(|_| Err(McpError::Unknown(name)));
         }
-        let changing = self.changing(name, ServerChange::Set(Map::from_iter([("disabled".to_owned(), disabled.into())])), Place::Defining);
+        let changing = self.changing(
+            name,
+            ServerChange::Set(Map::from_iter([("disabled".to_owned(), disabled.into())])),
+            Place::Defining,
+        );
         let (session, client) = (std::sync::Arc::clone(&self.session), self.client().clone());
         tokio::spawn(async move {
             match changing.await {
@@ -169,7 +173,12 @@ impl EcaServer {
     }
 
     /// Changes a file and has it taken up. Returns the file.
-    async fn change(&self, name: String, change: ServerChange, place: Place) -> std::result::Result<PathBuf, EditError> {
+    async fn change(
+        &self,
+        name: String,
+        change: ServerChange,
+        place: Place,
+    ) -> std::result::Result<PathBuf, EditError> {
         let changed = self.changing(name, change, place).await;
         if changed.is_ok() {
             self.session.note_config_change();
@@ -308,13 +317,17 @@ mod tests {
     fn an_update_changes_what_it_names() {
         let update = |value: Value| Value::Object(updated_keys(serde_json::from_value(value).expect("params")));
         assert_eq!(update(json!({"name": "s", "args": ["a"]})), json!({"args": ["a"]}));
-        assert_eq!(update(json!({"name": "s", "command": "x", "env": {"A": "1"}})), json!({"command": "x", "env": {"A": "1"}, "url": null}));
+        assert_eq!(
+            update(json!({"name": "s", "command": "x", "env": {"A": "1"}})),
+            json!({"command": "x", "env": {"A": "1"}, "url": null})
+        );
         assert_eq!(update(json!({"name": "s", "url": "u"})), json!({"url": "u", "command": null, "args": null}));
     }
 
     #[test]
     fn a_new_server_has_only_what_was_given() {
-        let params = json!({"name": "s", "url": "u", "headers": {"A": "b"}, "clientId": "i", "oauthPort": 1, "disabled": true});
+        let params =
+            json!({"name": "s", "url": "u", "headers": {"A": "b"}, "clientId": "i", "oauthPort": 1, "disabled": true});
         let keys = Value::Object(new_keys(serde_json::from_value(params).expect("params")));
         assert_eq!(keys, json!({"url": "u", "headers": {"A": "b"}, "clientId": "i", "oauthPort": 1, "disabled": true}));
     }
