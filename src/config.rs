@@ -5,6 +5,7 @@
 //! before the user trusts it is decided in [`trust`].
 
 pub mod commands;
+pub mod edit;
 pub mod imported_keys;
 pub mod keys;
 pub mod load;
@@ -23,6 +24,7 @@ mod document;
 mod gather;
 mod index;
 mod interpolate;
+mod mcp;
 mod netrc;
 mod network;
 mod tool_call;
@@ -37,6 +39,7 @@ pub use customization::{
     CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
 pub use index::{IndexConfig, RepoMapConfig};
+pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
     Ruling, Sandbox, ShellConfig, ToolCallConfig, UNREADABLE_PATTERN, whole_match,
@@ -78,6 +81,7 @@ pub struct Config {
     pub auto_compact_percentage: u32,
     /// What of a workspace is found and listed.
     pub index: IndexConfig,
+    pub mcp: McpConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -269,6 +273,7 @@ impl Default for Config {
             prompts: PromptsConfig::default(),
             auto_compact_percentage: 75,
             index: IndexConfig::default(),
+            mcp: McpConfig::default(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The ECA server: one engine, several front ends.
 //!
 //! Reading order, from the edge inwards: [`frontends`] speak a wire contract or a terminal,
-//! [`transport`] moves frames, [`engine`] owns chats, [`providers`] reach models, [`store`] keeps
-//! chats, [`approval`] decides what may run, [`config`] says what the user wants, [`llm`] is the vocabulary between engine and
+//! [`transport`] moves frames, [`engine`] owns chats, [`providers`] reach models, [`mcp`] runs servers
+//! that offer tools, [`store`] keeps chats, [`approval`] decides what may run, [`config`] says what the
+//! user wants, [`llm`] is the vocabulary between engine and
 //! providers, [`process`], [`http`] and [`base`] carry them all. `docs/architecture.md` has the
 //! map and the rules; `tests/tidy.rs` enforces them.
 
@@ -18,6 +19,7 @@ pub mod host;
 pub mod http;
 pub mod llm;
 pub mod logging;
+pub mod mcp;
 pub mod process;
 pub mod providers;
 pub mod state;

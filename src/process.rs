@@ -5,6 +5,7 @@ pub mod guard;
 pub mod home;
 pub mod limits;
 pub mod parent;
+pub mod piped;
 #[cfg(target_os = "linux")]
 mod private_folder;
 pub mod program;

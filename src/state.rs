@@ -1,6 +1,6 @@
-//! Small state that must be there before the chat history is opened: the keys a user entered, and
-//! which workspace files the user trusts. Two JSON files under the data directory, readable by the
-//! user alone, replaced whole and atomically.
+//! Small state that must be there before the chat history is opened: the keys a user entered, the
+//! logins at MCP servers, and which workspace files the user trusts. JSON files under the data
+//! directory, readable by the user alone, replaced whole and atomically.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::config::Secret;
 
@@ -56,6 +57,68 @@ impl Secrets {
         }
         Ok(removed)
     }
+}
+
+/// Logins at MCP servers. What one consists of is the affair of whoever made it.
+#[derive(Debug, Clone)]
+pub struct McpLogins {
+    file: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct McpLoginsFile {
+    #[serde(default)]
+    logins: BTreeMap<String, Value>,
+}
+
+impl McpLogins {
+    pub fn in_directory(data: &Path) -> Self {
+        Self { file: data.join("mcp-auth.json") }
+    }
+
+    pub fn get(&self, key: &str) -> io::Result<Option<Value>> {
+        Ok(read::<McpLoginsFile>(&self.file)?.logins.remove(key))
+    }
+
+    pub fn set(&self, key: &str, login: Value) -> io::Result<()> {
+        let _alone = self.lock()?;
+        let mut file: McpLoginsFile = read(&self.file)?;
+        file.logins.insert(key.to_owned(), login);
+        write(&self.file, &file)
+    }
+
+    /// Whether there was one.
+    pub fn remove(&self, key: &str) -> io::Result<bool> {
+        if !self.file.exists() {
+            return Ok(false);
+        }
+        let _alone = self.lock()?;
+        let mut file: McpLoginsFile = read(&self.file)?;
+        let removed = file.logins.remove(key).is_some();
+        if removed {
+            write(&self.file, &file)?;
+        }
+        Ok(removed)
+    }
+
+    /// Waits until no other server writes this file; a refreshed login must not be lost. Blocks.
+    fn lock(&self) -> io::Result<std::fs::File> {
+        lock(&self.file, "lock")
+    }
+
+    /// Waits until no other server refreshes a login: a refresh token works once. Blocks.
+    pub fn lock_refresh(&self) -> io::Result<std::fs::File> {
+        lock(&self.file, "refresh")
+    }
+}
+
+/// A file beside `file` that is locked until it is dropped.
+fn lock(file: &Path, extension: &str) -> io::Result<std::fs::File> {
+    let directory = file.parent().ok_or_else(|| io::Error::other("no directory"))?;
+    create_private_directory(directory)?;
+    let lock = open_private_file(&file.with_extension(extension))?;
+    lock.lock()?;
+    Ok(lock)
 }
 
 /// Which content of which files the user trusts, by the hash of the content.
@@ -138,6 +201,17 @@ fn create_private_file(path: &Path) -> io::Result<std::fs::File> {
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
+#[cfg(unix)]
+fn open_private_file(path: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn open_private_file(path: &Path) -> io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)
+}
+
 #[cfg(not(unix))]
 fn create_private_file(path: &Path) -> io::Result<std::fs::File> {
     std::fs::OpenOptions::new().write(true).create_new(true).open(path)
@@ -191,6 +265,31 @@ mod tests {
         let error = secrets.api_keys().unwrap_err().to_string();
         assert!(error.contains("line 1") && !error.contains("sk-1"), "{error}");
         assert!(secrets.set_api_key("b", &Secret::new("x")).is_err(), "what is there is not overwritten");
+    }
+
+    #[test]
+    fn logins_come_back_private_and_one_by_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let logins = McpLogins::in_directory(&data);
+        assert!(logins.get("a").unwrap().is_none() && !logins.remove("a").unwrap());
+        let threads: Vec<_> = (0..8)
+            .map(|n| {
+                let logins = logins.clone();
+                std::thread::spawn(move || logins.set(&n.to_string(), serde_json::json!({"token": n})).unwrap())
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        for n in 0..8 {
+            assert_eq!(logins.get(&n.to_string()).unwrap(), Some(serde_json::json!({"token": n})), "none is lost");
+        }
+        assert!(logins.remove("3").unwrap() && logins.get("3").unwrap().is_none());
+        #[cfg(unix)]
+        for entry in std::fs::read_dir(&data).unwrap() {
+            use std::os::unix::fs::PermissionsExt;
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.file_name());
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod choices;
 mod customization;
 mod index;
 mod tools;
+pub(super) mod mcp;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,6 +60,7 @@ impl<'a> Decoder<'a> {
         self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);
+        self.mcp(values, config);
         self.object(values, "network", |decoder, network| decoder.network(network, &mut config.network));
         self.object(values, "providers", |decoder, providers| {
             for (id, _) in providers {

@@ -101,7 +101,7 @@ fn not_an_object(value: &Value) -> String {
 
 /// Comments and trailing commas are what the public format allows; anything looser would hide
 /// typing errors.
-fn parse_options() -> ParseOptions {
+pub(super) fn parse_options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::commands::CommandCall;
 use super::document::Document;
@@ -14,12 +14,13 @@ use super::trust::{self, Withheld};
 use super::{ConfigProblem, decode, keys};
 
 /// A larger configuration is a mistake.
-const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
+pub(super) const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 /// More commands than this are a mistake, or a way to start a thousand programs.
 const MOST_COMMANDS: usize = 64;
 const MOST_EXTRA_FILES: usize = 32;
 
 const OPTIONS_SOURCE: &str = "initializationOptions";
+const SERVERS: &str = "mcpServers";
 const IGNORED: &str = "this source is ignored";
 
 pub(super) struct Gathering<'a> {
@@ -65,6 +66,7 @@ impl<'a> Gathering<'a> {
             Ok(document) => {
                 self.loaded.written.push((OPTIONS_SOURCE.to_owned(), document.values.clone()));
                 decode::apply(&mut self.loaded.config, &document, true, &mut self.loaded.problems);
+                self.note_servers(&document.values);
             }
             Err(problem) => self.report(problem, IGNORED),
         }
@@ -195,6 +197,7 @@ impl<'a> Gathering<'a> {
             directory: origin.directory.to_owned(),
             written: origin.written,
         };
+        let written = document.values.get(SERVERS).cloned();
         let memory = self.sources.memory;
         let findings = interpolate::expand_values(
             &mut document.values,
@@ -212,6 +215,14 @@ impl<'a> Gathering<'a> {
         self.note_commands(findings.commands.iter().map(|text| call(text)).collect(), origin);
         self.note_extra_files(&document);
         decode::apply(&mut self.loaded.config, &document, false, &mut self.loaded.problems);
+        self.note_servers(&written.map(|servers| (SERVERS.to_owned(), servers)).into_iter().collect());
+    }
+
+    /// Keeps how the MCP servers of a document are written; what is inserted may be secret.
+    fn note_servers(&mut self, written: &Map<String, Value>) {
+        if let Some(servers) = written.get(SERVERS).and_then(Value::as_object) {
+            decode::mcp::note_written(&mut self.loaded.config, servers);
+        }
     }
 
     fn note_commands(&mut self, mut calls: Vec<CommandCall>, origin: &Origin<'_>) {

@@ -105,7 +105,7 @@ fn walk_object(entries: &mut Map<String, Value>, path: &mut KeyPath, context: &C
 /// Returns whether the value is there already.
 fn walk(value: &mut Value, path: &mut KeyPath, context: &Context<'_>, findings: &mut Findings) -> bool {
     match value {
-        Value::String(text) if text.contains("${") => match expand(text, path, context, findings) {
+        Value::String(text) if text.contains('$') => match expand(text, path, context, findings) {
             Some(expanded) => *text = expanded,
             None => return false,
         },
@@ -131,6 +131,7 @@ fn expand(text: &str, path: &KeyPath, context: &Context<'_>, findings: &mut Find
     let mut complete = true;
     for piece in (Pieces { rest: text }) {
         match piece {
+            Piece::Text(plain) if takes_variables(path) => insert_variables(plain, context.env, &mut out),
             Piece::Text(plain) => out.push_str(plain),
             Piece::Form { name, body } => match expand_form(name, body, path, context, findings) {
                 Some(Ok(inserted)) => out.push_str(&inserted),
@@ -140,6 +141,40 @@ fn expand(text: &str, path: &KeyPath, context: &Context<'_>, findings: &mut Find
         }
     }
     complete.then_some(out)
+}
+
+/// Entries of MCP servers are copied from place to place, and everywhere else a shell's way to
+/// write a variable works in them.
+fn takes_variables(path: &KeyPath) -> bool {
+    path.first().is_some_and(|key| key == "mcpServers")
+}
+
+/// Puts `text` into `out` with the values of `$NAME` and `${NAME}`. What is not set stays as it is:
+/// it may be meant for the program that gets to see it.
+fn insert_variables(text: &str, env: &dyn Fn(&str) -> Option<String>, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let written = variable_at_start(rest).unwrap_or((&rest[..1], ""));
+        match env(written.1) {
+            Some(value) if !written.1.is_empty() => out.push_str(&value),
+            _ => out.push_str(written.0),
+        }
+        rest = &rest[written.0.len()..];
+    }
+    out.push_str(rest);
+}
+
+/// The variable that `text` starts with: as it is written, and its name.
+fn variable_at_start(text: &str) -> Option<(&str, &str)> {
+    let after = text.strip_prefix('$')?;
+    let (inner, braces) = after.strip_prefix('{').map_or((after, 0), |inner| (inner, 1));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = &inner[..inner.find(|c: char| !is_part(c)).unwrap_or(inner.len())];
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_closed = braces == 0 || inner[name.len()..].starts_with('}');
+    (is_name && is_closed).then(|| (&text[..1 + 2 * braces + name.len()], name))
 }
 
 fn expand_form(
@@ -317,6 +352,30 @@ mod tests {
             assert_eq!(actual.as_deref(), Some(expected), "{text}");
             assert_eq!(reasons.len(), failures, "{text}: {reasons:?}");
         }
+    }
+
+    #[test]
+    fn servers_of_mcp_may_use_variables_as_a_shell_does() {
+        let texts = [
+            ("$SET", "value"),
+            ("${SET}/x$SET-y", "value/xvalue-y"),
+            ("$SETX $UNSET ${UNSET}", "$SETX $UNSET ${UNSET}"),
+            ("${env:TRICK}", "${env:SET}${file:secret.txt}${cmd:echo run}"),
+            ("a${env:SET}$SET", "avaluevalue"),
+            ("$", "$"),
+            ("$$SET ${SET ${} $1", "$value ${SET ${} $1"),
+            ("größe$SET日", "größevalue日"),
+            ("$EMPTY|", "|"),
+        ];
+        for (text, expected) in texts {
+            let mut values = json!({"mcpServers": {"s": {"args": [text], "env": {"$SET": text}}}, "other": text});
+            expand_values(values.as_object_mut().unwrap(), &context(Path::new("/nowhere")));
+            let server = &values["mcpServers"]["s"];
+            assert_eq!((&server["args"][0], &server["env"]["$SET"]), (&json!(expected), &json!(expected)), "{text}");
+        }
+        let mut values = json!({"other": "$SET ${SET}"});
+        expand_values(values.as_object_mut().unwrap(), &context(Path::new("/nowhere")));
+        assert_eq!(values, json!({"other": "$SET ${SET}"}));
     }
 
     #[test]

@@ -171,7 +171,26 @@ pub const KEYS: &[Key] = &[
     read("providers.*.models.*.cost.cacheRead", Kind::Number(0), "", "Dollars per million tokens."),
     read("providers.*.models.*.cost.cacheWrite", Kind::Number(0), "", "Dollars per million tokens."),
     read("providers.*.models.*.variants", Kind::Object, "", "What each variant adds; {} takes one away."),
+    read("mcpTimeoutSeconds", Kind::Seconds, "60", "For a handshake and a list of an MCP server; a call has twice."),
+    read(
+        "mcpKeepAliveSeconds",
+        Kind::Seconds,
+        "30",
+        "How often an MCP server behind a url is asked for a sign of life.",
+    ),
+    read("mcpServers.*.command", Kind::Text, "", "The program of an MCP server; found like a shell finds it."),
+    read("mcpServers.*.args", Kind::Texts, "[]", "The program's arguments."),
+    read("mcpServers.*.env", Kind::TextMap, "", "Variables added to the program's environment; null removes one."),
+    read("mcpServers.*.url", Kind::Text, "", "The address of an MCP server (streamable HTTP)."),
+    read("mcpServers.*.headers", Kind::TextMap, "", "Sent with every request; with Authorization, no login is tried."),
+    read("mcpServers.*.disabled", Kind::Flag, "false", "Whether the server is left alone."),
+    read("mcpServers.*.clientId", Kind::Text, "", "A client that is registered at the authorization server."),
+    read("mcpServers.*.clientSecret", Kind::Text, "", "The secret of that client, if it has one."),
+    read("mcpServers.*.clientName", Kind::Text, "\"ECA\"", "Under which name a client is registered otherwise."),
+    read("mcpServers.*.oauthPort", Kind::Whole(1), "", "The port to which the browser comes back; else any free one."),
+    read("mcpServers.*.authScope", Kind::Text, "\"global\"", "Who shares a login: global, workspace, or a name."),
     // What follows is known to other ECA servers and accepted in silence.
+    other("mcpServers.*.type"),
     other("providers.*.auth"),
     other("providers.*.httpClient"),
     other("providers.*.requiresAuth"),
@@ -184,9 +203,6 @@ pub const KEYS: &[Key] = &[
     other("agent.*.prompts"),
     other("completion"),
     other("rewrite"),
-    other("mcpServers"),
-    other("mcpTimeoutSeconds"),
-    other("mcpKeepAliveSeconds"),
     other("chatRetentionDays"),
     other("plugins"),
     other("remote"),
@@ -303,7 +319,7 @@ mod tests {
 
     #[test]
     fn known_keys_and_what_is_inside_of_free_objects_are_silent() {
-        let text = r#"{"$schema": "x", "mcpServers": {"any": {"thing": 1}}, "toolCall": [], "chat": 1, "hooks": {},
+        let text = r#"{"$schema": "x", "plugins": {"any": {"thing": 1}}, "toolCall": [], "chat": 1, "hooks": {},
             "providers": {"p": {"models": {"m": {"extraPayload": {"any": 1}, "variants": {"v": {"x": 1}}},
                 "n": null}, "extraHeaders": {"any": "x"}, "httpClient": {"version": 1}}}}"#;
         assert_eq!(unknown(text), Vec::<String>::new());

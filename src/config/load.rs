@@ -113,6 +113,11 @@ pub fn aws_file(name: &str) -> Option<String> {
     files::read_text(&named.or_else(own)?, MAX_AWS_BYTES).ok()
 }
 
+/// What `~` stands for in configuration files.
+pub fn process_home() -> Option<PathBuf> {
+    home_from(&|name| std::env::var_os(name))
+}
+
 /// Reads what the rest of the program needs to know of the environment.
 pub fn process_environment() -> ProcessEnvironment {
     environment_from(std::env::vars_os(), std::env::home_dir())

@@ -15,6 +15,7 @@ use crate::customization;
 use crate::customization::hooks::Setting;
 use crate::engine::{Engine, EventSink, FindSources, Options, Pace};
 use crate::host::Host;
+use crate::mcp::{self, ServerEvent, Servers};
 use crate::providers::{Environment, Registry, Wiring};
 use crate::state::{Secrets, Trust};
 use crate::store::Store;
@@ -77,7 +78,7 @@ impl Surroundings {
             variable: Some(Arc::new(load::process_variable)),
             netrc: Some(Arc::new(load::netrc_key)),
             aws_file: Some(Arc::new(load::aws_file)),
-            config_path: self.config_file.clone().unwrap_or_else(|| dirs.config.join("config.json")),
+            config_path: self.own_file(),
             cache_dir: Some(dirs.cache.clone()),
             logins: self.logins(loaded),
         };
@@ -137,6 +138,16 @@ impl Surroundings {
             config_dir: self.environment.dirs.config.clone(),
             home: load::home(),
         }
+    }
+
+    /// Builds what runs MCP servers; none starts before it is configured.
+    pub(super) fn servers(&self, can_ask: bool, events: Arc<dyn Fn(ServerEvent) + Send + Sync>) -> Servers {
+        Servers::new(mcp::Options { data: self.environment.dirs.data.clone(), can_ask, events })
+    }
+
+    /// The file that the user writes: named on the command line, or the usual one.
+    pub(super) fn own_file(&self) -> PathBuf {
+        self.config_file.clone().unwrap_or_else(|| self.environment.dirs.config.join("config.json"))
     }
 
     /// The keys that were entered by a login, here or in the public server; ours come first.

@@ -15,6 +15,7 @@ mod layers;
 mod lines;
 mod reload;
 mod response_slot;
+mod servers;
 mod service;
 mod session;
 mod sink;
@@ -92,10 +93,11 @@ pub async fn serve(
     tracing::info!(reason, "the connection ends");
     // Whatever else works for this connection ends with it.
     session.request_exit();
-    if let Some(started) = session.started()
-        && let Err(error) = started.engine.shutdown().await
-    {
-        tracing::error!(%error, "shutdown");
+    if let Some(started) = session.started() {
+        let (saved, ()) = tokio::join!(started.engine.shutdown(), started.servers.shutdown());
+        if let Err(error) = saved {
+            tracing::error!(%error, "shutdown");
+        }
     }
     let last_words = async {
         dispatcher.all_answered().await;

@@ -2,6 +2,8 @@
 //! far, against a model under the test's control.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../process/fake_mcp.rs"]
+mod fake_mcp;
 #[path = "../support/mock_llm.rs"]
 mod mock_llm;
 #[path = "../support/peer.rs"]
@@ -18,6 +20,7 @@ mod errors;
 mod framing;
 mod handshake;
 mod login;
+mod mcp;
 mod models;
 mod queries;
 mod races;

@@ -3,15 +3,20 @@
 //!
 //! These run the guard of the built executable, which unit tests cannot.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod custom;
+mod fake_mcp;
 mod git;
 mod hooks;
 mod jobs;
+mod mcp;
+mod mcp_editor;
+mod mcp_http;
 mod sandbox;
 mod shell;
 mod support;
+mod web;
 
 mod history;
 

@@ -165,7 +165,7 @@ fn every_key_is_read() {
                 "cost": {"input": 1, "output": 2.5, "cacheRead": 0.1}}}}},
             "defaultAgent": "plan", "welcomeMessage": "hi", "chat": {"title": false, "maxSteps": 3},
             "localDiscovery": false, "streamIdleTimeoutSeconds": 0.5, "connectTimeoutSeconds": 3,
-            "$schema": "x", "mcpServers": {"unknown": 1}, "toolCall": {}}"#,
+            "$schema": "x", "mcpServers": {"s": {"command": "x", "type": "stdio"}}, "toolCall": {}}"#,
         )
         .load();
     assert_eq!(loaded.problems, vec![]);
@@ -209,7 +209,9 @@ fn every_key_is_read() {
         connect_timeout: Duration::from_secs(3),
         ..Default::default()
     };
-    assert_eq!(loaded.config, expected);
+    let mut config = loaded.config;
+    assert_eq!(config.mcp.servers.remove("s").and_then(|server| server.command).as_deref(), Some("x"));
+    assert_eq!(config, expected);
 }
 
 #[test]

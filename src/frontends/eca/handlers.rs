@@ -3,6 +3,7 @@
 mod chat;
 mod history;
 pub(super) mod jobs;
+mod mcp;
 mod planned;
 mod providers;
 mod query;

@@ -15,6 +15,7 @@ use super::sink::{Speaker, show_message};
 use crate::config::load::Loaded;
 use crate::engine::{Engine, Event};
 use crate::frontends::assemble::{trust_command, withheld_text};
+use crate::mcp::Servers;
 use crate::transport::Frame;
 
 /// Turns engine events into lines `{"method":…,"params":…}`.
@@ -43,7 +44,7 @@ impl Lines {
     /// Tells of the engine whose events these are. Returns what the configuration's problems say.
     pub(in crate::frontends) fn start(&self, engine: &Engine, loaded: &Loaded) -> Vec<String> {
         let (client, engine) = (ClientFacts::default(), engine.clone());
-        self.session.start(Started { client, engine, problems: Vec::new() });
+        self.session.start(Started { client, engine, servers: Servers::default(), problems: Vec::new() });
         self.session.present(Presentation::of(&loaded.config));
         let warning = |problem| show_message(&self.session, MessageType::Warning, format!("Configuration: {problem}"));
         let withheld = loaded.withheld.iter().flat_map(|withheld| {

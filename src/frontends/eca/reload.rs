@@ -76,10 +76,17 @@ impl Keeper {
         drop(hold);
         self.session.listening().await;
         loop {
+            self.run_servers();
             self.tell(problems, &loaded.withheld, &mut asked).await;
             tokio::select! {
                 () = watch.changed() => {}
                 () = self.session.folders_changed() => {}
+                () = self.session.config_changed() => {
+                    // Our own change is complete, and somebody waits for it.
+                    loaded = self.load(&mut memory, &mut watch).await;
+                    problems = self.apply(&mut loaded).await;
+                    continue;
+                }
             }
             let quiet = async { while tokio::time::timeout(QUIET, watch.changed()).await.is_ok() {} };
             let _ = tokio::time::timeout(MOST_PATIENCE, quiet).await;
@@ -132,6 +139,14 @@ impl Keeper {
         let new = loaded.problems.iter().filter(|problem| !self.reported.contains(problem)).cloned().collect();
         self.reported.clone_from(&loaded.problems);
         new
+    }
+
+    /// Starts and ends MCP servers as the configuration wants it; those that are as they should be do
+    /// not notice.
+    fn run_servers(&self) {
+        if let Some(started) = self.session.started() {
+            started.servers.configure(&self.config, &self.session.workspace());
+        }
     }
 
     async fn tell(

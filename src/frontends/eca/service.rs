@@ -18,6 +18,7 @@ use super::layers::{Normalise, PanicGuard};
 use super::session::{Session, Started};
 use super::start::Starter;
 use crate::engine::Engine;
+use crate::frontends::Surroundings;
 
 /// The whole stack, from the outside in.
 pub(super) type Service = PanicGuard<Normalise<LspService<EcaServer>>>;
@@ -96,6 +97,10 @@ impl EcaServer {
         self.session.started().ok_or_else(|| failed("the server is not initialized"))
     }
 
+    pub(super) fn surroundings(&self) -> &Surroundings {
+        &self.starter.surroundings
+    }
+
     pub(super) fn client(&self) -> &Client {
         &self.starter.client
     }
@@ -123,7 +128,8 @@ impl LanguageServer for EcaServer {
     }
 
     async fn shutdown(&self) -> Result<()> {
-        let engine = self.engine()?.clone();
-        engine.shutdown().await.map_err(|error| failed(format!("not everything could be saved: {error}")))
+        let started = self.started()?;
+        let (saved, ()) = tokio::join!(started.engine.shutdown(), started.servers.shutdown());
+        saved.map_err(|error| failed(format!("not everything could be saved: {error}")))
     }
 }

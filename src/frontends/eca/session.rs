@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::base::{ChatId, ModelId};
 use crate::config::{Config, ConfigProblem};
 use crate::engine::Engine;
+use crate::mcp::Servers;
 use crate::workspace::Workspace;
 
 const WELCOME: &str = "# Welcome to ECA\n\nAsk anything about your code.\n\n";
@@ -28,6 +29,7 @@ pub(super) struct Session {
     v0: AtomicBool,
     prompted: AtomicBool,
     folders_changed: Notify,
+    config_changed: Notify,
     /// Cancelled when the client listens.
     listening: CancellationToken,
     exit: CancellationToken,
@@ -38,6 +40,7 @@ pub(super) struct Session {
 pub(super) struct Started {
     pub(super) client: ClientFacts,
     pub(super) engine: Engine,
+    pub(super) servers: Servers,
     /// What is wrong with the configuration as far as it was complete then.
     pub(super) problems: Vec<ConfigProblem>,
 }
@@ -68,6 +71,8 @@ pub(super) struct ClientFacts {
     pub(super) work_done_progress: bool,
     /// Declared something that did not exist in v0.
     pub(super) is_modern: bool,
+    /// Shows questions to the user.
+    pub(super) can_ask: bool,
 }
 
 #[derive(Debug, Default)]
@@ -236,6 +241,16 @@ impl Session {
         self.folders_changed.notified().await;
     }
 
+    /// Says that a configuration file was just changed by us.
+    pub(super) fn note_config_change(&self) {
+        self.config_changed.notify_one();
+    }
+
+    /// Waits until we have changed a configuration file.
+    pub(super) async fn config_changed(&self) {
+        self.config_changed.notified().await;
+    }
+
     pub(super) fn listen(&self) {
         self.listening.cancel();
     }
@@ -279,6 +294,11 @@ impl ClientFacts {
                 .code_assistant
                 .as_ref()
                 .is_some_and(|eca| eca.editor.is_some() || eca.chat_capabilities.is_some()),
+            can_ask: capabilities
+                .code_assistant
+                .as_ref()
+                .and_then(|eca| eca.chat_capabilities.as_ref())
+                .is_some_and(|chat| chat.ask_question == Some(true)),
         }
     }
 }

@@ -20,6 +20,7 @@ use super::client::Client;
 use super::handlers::{jobs, selection};
 use super::host::EditorHost;
 use super::reload::Keeper;
+use super::servers;
 use super::session::{ClientFacts, Presentation, Session, Started};
 use super::sink::{OutboxSink, show_message};
 use super::to_wire;
@@ -85,11 +86,13 @@ impl Starter {
         let sink = Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session)));
         let known = loaded.problems.len();
         let engine = self.surroundings.engine(&mut loaded, sink, host, pace);
+        let can_ask = client.can_ask;
+        let servers = self.surroundings.servers(can_ask, servers::announcer(self.client.clone(), session));
         session.present(Presentation::of(&loaded.config));
         // With a command in it, this configuration is only a beginning, and so are its problems.
         let hold = (!loaded.commands.is_empty()).then(|| engine.hold_prompts());
         let problems = if hold.is_some() { Vec::new() } else { loaded.problems.clone() };
-        session.start(Started { client, engine, problems: problems.clone() });
+        session.start(Started { client, engine, servers, problems: problems.clone() });
         let mut memory = Memory::default();
         memory.keep(&loaded);
         let keeper = Keeper {

@@ -73,6 +73,30 @@ fn a_hostile_repository_changes_nothing_but_a_title() {
 }
 
 #[test]
+fn servers_of_a_workspace_need_trust_and_show_what_was_written() {
+    let text =
+        r#"{"mcpServers": {"own": {"command": "${env:MY_KEY}", "args": ["$MY_KEY"]}, "mine": {"disabled": true}}}"#;
+    let mut setup = Setup::new()
+        .global(r#"{"mcpServers": {"mine": {"url": "http://h/?key=${env:MY_KEY}", "headers": {"A": "$MY_KEY"}}}}"#)
+        .workspace(text);
+    let loaded = setup.load();
+    assert_eq!(loaded.config.mcp.servers.keys().collect::<Vec<_>>(), ["mine"]);
+    let mine = &loaded.config.mcp.servers["mine"];
+    assert!(!mine.disabled, "not even what is there already is touched");
+    assert_eq!(mine.url.as_deref(), Some("http://h/?key=sk-from-env"));
+    assert_eq!(mine.headers["A"].expose(), "sk-from-env");
+    assert_eq!(mine.shown.url.as_deref(), Some("http://h/?key=${env:MY_KEY}"));
+    let keys: Vec<_> = loaded.withheld[0].keys.iter().map(|key| (key.key.as_str(), key.could)).collect();
+    assert_eq!(keys, [("mcpServers", "run programs")]);
+    assert!(!format!("{:?}", loaded.config).contains("sk-from-env"));
+    setup.trust_all();
+    let servers = setup.load().config.mcp.servers;
+    assert!(servers["mine"].disabled);
+    assert_eq!(servers["own"].args, ["sk-from-env"]);
+    assert_eq!(servers["own"].shown.args, ["$MY_KEY"]);
+}
+
+#[test]
 fn what_cannot_be_a_configuration_is_none() {
     let before = victim().load().config;
     for content in [vec![b' '; 1024 * 1024 + 1], vec![0xff; 10], b"[1]".to_vec(), "[".repeat(200_000).into_bytes()] {

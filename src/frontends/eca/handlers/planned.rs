@@ -34,17 +34,8 @@ planned! {
     requests {
         CompletionInline,
         RewritePrompt,
-        McpUpdateServer,
-        McpAddServer,
-        McpRemoveServer,
     }
     notifications {
-        McpStartServer,
-        McpStopServer,
-        McpConnectServer,
-        McpLogoutServer,
-        McpDisableServer,
-        McpEnableServer,
     }
 }
 

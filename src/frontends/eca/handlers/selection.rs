@@ -145,7 +145,7 @@ fn updated(
 
 impl EcaServer {
     /// Queues `frames` in order, at once as long as there is room.
-    fn send(&self, frames: Vec<Frame>) {
+    pub(super) fn send(&self, frames: Vec<Frame>) {
         let outbox = self.client().outbox.clone();
         let mut frames = frames.into_iter();
         while let Some(frame) = frames.next() {

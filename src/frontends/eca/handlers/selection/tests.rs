@@ -31,7 +31,11 @@ fn session(config: &Config) -> Session {
     let engine = Engine::new(Options {
         registry,
         store: Store::at("/nonexistent/chats.db".into()),
-        loaded: Arc::new(crate::config::load::Loaded { config: config.clone(), ..Default::default() }),
+        loaded: Arc::new({
+            let mut loaded = crate::config::load::Loaded::default();
+            loaded.config = config.clone();
+            loaded
+        }),
         host: Arc::new(crate::host::NoHost),
         outputs: None,
         find_sources: Arc::new(|_, _| crate::customization::Sources {
@@ -50,7 +54,8 @@ fn session(config: &Config) -> Session {
     });
     let session = Session::default();
     session.present(Presentation::of(config));
-    session.start(Started { client: ClientFacts::default(), engine, problems: Vec::new() });
+    let servers = crate::mcp::Servers::default();
+    session.start(Started { client: ClientFacts::default(), engine, servers, problems: Vec::new() });
     session
 }
 
