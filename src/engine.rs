@@ -18,6 +18,7 @@ mod hooks;
 mod instructions;
 mod journal;
 mod live_output;
+mod mcp_parts;
 mod output;
 mod replay;
 mod request;
@@ -42,11 +43,13 @@ use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Config, Secret};
 use crate::context::Indexes;
 use crate::context::index::Index;
+use crate::context::query::McpResource;
 use crate::customization::hooks::{HookEvent, HookRunner, Setting};
 use crate::customization::prompt::Environment;
 use crate::host::Host;
 use crate::http;
 use crate::llm::ModelInfo;
+use crate::mcp::Servers;
 use crate::providers::Registry;
 use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, PageQuery, Store, StoreError};
@@ -85,6 +88,8 @@ pub struct Options {
     pub sink: Arc<dyn EventSink>,
     /// The client, as far as tools may ask it something.
     pub host: Arc<dyn Host>,
+    /// The MCP servers of the client.
+    pub servers: Servers,
     /// Where outputs go that are too long for a model.
     pub outputs: Option<PathBuf>,
     /// Where rules, skills, commands and agents are looked for.
@@ -134,6 +139,7 @@ struct Shared {
     /// The built-in tools, which all chats share.
     tools: Vec<Arc<dyn Tool>>,
     jobs: Jobs,
+    servers: Servers,
     outputs: Option<PathBuf>,
     instructions: Instructions,
     indexes: Indexes,
@@ -208,6 +214,7 @@ impl Engine {
             secrets,
             sink,
             host,
+            servers,
             outputs,
             find_sources,
             environment,
@@ -226,6 +233,7 @@ impl Engine {
                 host,
                 tools,
                 jobs,
+                servers,
                 outputs,
                 instructions: Instructions::new(find_sources, environment),
                 indexes: Indexes::default(),
@@ -406,12 +414,18 @@ impl Engine {
     pub async fn commands(&self, workspace: &Workspace) -> Vec<CommandInfo> {
         let settings = self.shared.settings();
         let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
-        commands::listed().chain(chat::listed_commands(&customization)).collect()
+        let of_servers = mcp_parts::commands(&self.shared.servers);
+        commands::listed().chain(chat::listed_commands(&customization)).chain(of_servers).collect()
     }
 
     /// The files of a workspace, to choose from.
     pub fn index(&self, workspace: &Workspace) -> Arc<Index> {
         self.shared.indexes.of(workspace, &self.shared.settings().config().index)
+    }
+
+    /// What MCP servers offer as contexts.
+    pub fn resources(&self) -> Vec<McpResource> {
+        mcp_parts::resources(&self.shared.servers)
     }
 
     /// What runs in the background.

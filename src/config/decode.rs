@@ -8,8 +8,8 @@
 mod choices;
 mod customization;
 mod index;
-mod tools;
 pub(super) mod mcp;
+mod tools;
 
 use std::path::PathBuf;
 use std::time::Duration;

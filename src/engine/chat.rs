@@ -30,7 +30,7 @@ use super::title::TitleJob;
 use super::tool_call::{OpenCall, machine};
 use super::tools::task::{self, TaskList};
 use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
-use super::{Pace, Shared};
+use super::{Pace, Shared, mcp_parts};
 use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::llm::{Message, Part, Provider, Role};
 use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, StoreError, TitleSource};
@@ -41,6 +41,8 @@ const INBOX: usize = 64;
 const STOP_GRACE: Duration = Duration::from_millis(500);
 /// A chat nobody used for so long leaves memory; the store has it.
 const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
+/// A prompt waits so long for MCP servers that are about to be ready.
+const SERVERS_WAIT: Duration = Duration::from_secs(3);
 /// Under which name the store keeps the task list.
 const TASKS: &str = "tasks";
 /// A title is made at the first prompt and again when the subject is clearer.
@@ -295,8 +297,13 @@ impl ChatActor {
         let (sender, events) = mpsc::channel(16);
         let open = OpenState::default();
         let info = settings.registry.info(&model);
+        let late = self.shared.servers.ready_within(SERVERS_WAIT).await;
+        if !late.is_empty() {
+            notes.push(format!("Not ready yet, so not part of this answer: MCP server {}.\n\n", late.join(", ")));
+        }
         let tools = self.turn_tools(prompt, agent, &model, info.as_ref(), &customization);
-        let system = self.system_prompt(prompt, agent, &model, &tools, &customization, &mut notes);
+        let mut system = self.system_prompt(prompt, agent, &model, &tools, &customization, &mut notes);
+        system.push_str(&mcp_parts::instructions(&self.shared.servers));
         let turn = Turn {
             emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.shared.sink), stop: stop.clone() },
             provider,

@@ -94,6 +94,7 @@ impl Surroundings {
         loaded: &mut Loaded,
         sink: Arc<dyn EventSink>,
         host: Arc<dyn Host>,
+        servers: Servers,
         pace: Pace,
     ) -> Engine {
         let registry = self.registry(loaded);
@@ -108,6 +109,7 @@ impl Surroundings {
             secrets,
             sink,
             host,
+            servers,
             outputs,
             find_sources: self.find_sources(),
             environment: customization::prompt::Environment::from_variables(&load::process_variable),

@@ -113,7 +113,9 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     let lines = args.json.then(|| Arc::new(Lines::default()));
     let form = lines.clone().map_or_else(|| Form::Screen(look()), Form::Json);
     let output = Output::start(form).map_err(|error| complain(&error.to_string(), FAILED))?;
-    let engine = surroundings.engine(&mut loaded, output.sink(), Arc::new(NoHost), Pace::Normal);
+    let servers = surroundings.servers(false, Arc::new(|event| tracing::info!(?event, "MCP")));
+    servers.configure(&loaded.config, &workspace);
+    let engine = surroundings.engine(&mut loaded, output.sink(), Arc::new(NoHost), servers, Pace::Normal);
     report_problems(&output, lines.as_deref(), &engine, &loaded).await;
 
     let agents = engine.catalog().agents;

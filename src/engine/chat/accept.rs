@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::super::event::{ChatEvent, ChatStatus};
+use super::super::mcp_parts::ServerResources;
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
 use super::super::request::Payload;
 use super::super::turn::{Cause, ConnectionReport};
@@ -241,7 +242,7 @@ impl ChatActor {
             index: Some(self.shared.indexes.of(&prompt.workspace, &settings.config().index)),
             config: settings.config().index.clone(),
             http: settings.http.clone(),
-            resources: Arc::new(render::NoResources),
+            resources: Arc::new(ServerResources(self.shared.servers.clone())),
             prepare_image: crate::tools::files::prepare_image,
             sees_images: info.as_ref().is_some_and(|info| info.vision),
         };

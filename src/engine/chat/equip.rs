@@ -117,6 +117,7 @@ impl ChatActor {
         let fits =
             |tool: &Arc<dyn Tool>| takes_tools && choice.is_possible(tool.spec()) && !choice.is_disabled(tool.spec());
         let mut tools = shared.own_tools(config, &self.memory, customization);
+        tools.extend(shared.servers.tools());
         let scoped_rules = ScopedRules {
             customization: Arc::clone(customization),
             agent: agent.to_owned(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::super::chat_tools::TurnTools;
 use super::super::commands::{CommandArgument, CommandInfo, CommandKind};
 use super::super::instructions::About;
+use super::super::mcp_parts;
 use super::super::prompt::Prompt;
 use super::super::turn::shares;
 use super::ChatActor;
@@ -121,7 +122,11 @@ impl ChatActor {
                 Err(problem) => Typed::Problem(problem),
             };
         }
-        Typed::ForModel
+        match mcp_parts::prompt_text(&self.shared.servers, name, rest).await {
+            Some(Ok(text)) => Typed::Expanded(text),
+            Some(Err(problem)) => Typed::Problem(problem),
+            None => Typed::ForModel,
+        }
     }
 
     pub(super) async fn list_rules(&self, prompt: &Prompt) -> String {

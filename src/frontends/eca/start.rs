@@ -85,9 +85,9 @@ impl Starter {
         let mut loaded = self.surroundings.configuration(wishes.clone(), &Memory::default());
         let sink = Arc::new(OutboxSink::new(self.client.clone(), Arc::clone(session)));
         let known = loaded.problems.len();
-        let engine = self.surroundings.engine(&mut loaded, sink, host, pace);
         let can_ask = client.can_ask;
         let servers = self.surroundings.servers(can_ask, servers::announcer(self.client.clone(), session));
+        let engine = self.surroundings.engine(&mut loaded, sink, host, servers.clone(), pace);
         session.present(Presentation::of(&loaded.config));
         // With a command in it, this configuration is only a beginning, and so are its problems.
         let hold = (!loaded.commands.is_empty()).then(|| engine.hold_prompts());

@@ -20,7 +20,7 @@ impl Answer<ChatQueryContext> for EcaServer {
         let places = Places { roots: index.roots().to_vec(), home: home() };
         let chosen: Vec<ContextHit> = params.contexts.into_iter().filter_map(chosen).collect();
         let query = Query { text: &params.query, limit, places: &places };
-        let found = contexts(&index, query, &[], &chosen).await;
+        let found = contexts(&index, query, &self.engine()?.resources(), &chosen).await;
         Ok(ChatQueryContextResult {
             chat_id: params.chat_id,
             contexts: found.into_iter().filter_map(offered).collect(),

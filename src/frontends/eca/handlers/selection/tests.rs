@@ -38,6 +38,7 @@ fn session(config: &Config) -> Session {
         }),
         host: Arc::new(crate::host::NoHost),
         outputs: None,
+        servers: Default::default(),
         find_sources: Arc::new(|_, _| crate::customization::Sources {
             config_dir: Default::default(),
             roots: Vec::new(),
