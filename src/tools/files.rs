@@ -55,9 +55,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Does blocking work beside the runtime and waits for it.
-async fn to_the_end<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
+async fn to_the_end<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => {
@@ -67,10 +65,7 @@ async fn to_the_end<T: Send + 'static>(
     }
 }
 
-async fn or_stopped<T>(
-    stop: &CancellationToken,
-    work: impl Future<Output = Result<T, String>>,
-) -> Result<T, String> {
+async fn or_stopped<T>(stop: &CancellationToken, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     tokio::select! {
         biased;
         () = stop.cancelled() => Err(STOPPED.to_owned()),

@@ -161,13 +161,12 @@ fn windows(before: &str, after: &str, changes: &[Change]) -> Vec<Change> {
     while let Some(change) = changes.next() {
         let line_start = before[..change.old.start].rfind('\n').map_or(0, |at| at + 1);
         let back = change.old.start - line_start;
-        let mut window =
-            Change { old: line_start..change.old.end, new: change.new.start - back..change.new.end };
+        let mut window = Change { old: line_start..change.old.end, new: change.new.start - back..change.new.end };
         loop {
             let at_line_end = ends_line(before, window.old.end) && ends_line(after, window.new.end);
             let rest = &before[window.old.end..];
             let further = if at_line_end { 0 } else { rest.find('\n').map_or(rest.len(), |at| at + 1) };
-            match changes.next_if(|next| next.old.start < window.old.end + further.max(1)) {
+            match changes.next_if(|next| next.old.start <= window.old.end + further) {
                 Some(next) => {
                     window.old.end = next.old.end;
                     window.new.end = next.new.end;
@@ -206,8 +205,8 @@ fn hunk(out: &mut String, before: &str, after: &str, runs: &[Run], max_bytes: us
         lead = before[..lead - 1].rfind('\n').map_or(0, |at| at + 1);
         lead_lines += 1;
     }
-    let tail_end = last.old.end
-        + before[last.old.end..].split_inclusive('\n').take(CONTEXT).map(str::len).sum::<usize>();
+    let tail_end =
+        last.old.end + before[last.old.end..].split_inclusive('\n').take(CONTEXT).map(str::len).sum::<usize>();
 
     // Room for the header with the largest numbers there can be.
     let mut body = Body { text: String::new(), room: max_bytes.saturating_sub(out.len() + 96), old: 0, new: 0 };

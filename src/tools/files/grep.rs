@@ -145,7 +145,9 @@ fn escape(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\n' => escaped.push_str("\\n"),
-            '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' => escaped.extend(['\\', c]),
+            '\\' | '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' => {
+                escaped.extend(['\\', c])
+            }
             c => escaped.push(c),
         }
     }

@@ -136,12 +136,19 @@ async fn plan(source: PathBuf, destination: PathBuf, context: &ToolContext) -> R
             let hint = if destination.is_dir() { " Give the name in it too." } else { "" };
             return Err(format!("{} exists already; nothing was moved.{hint}", destination.display()));
         }
+        let folder = destination.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
+        if let Some(file) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(format!("{} is a file, not a folder; nothing was moved.", file.display()));
+        }
         Ok(Plan { source, destination, metadata })
     })
     .await?;
     let target = Target { written: plan.source.clone(), real: plan.source.clone() };
     if plan.metadata.is_file() && change::unsaved(&target, context).await.is_some() {
-        return Err(format!("{} has changes in the editor that are not saved; save them first.", plan.source.display()));
+        return Err(format!(
+            "{} has changes in the editor that are not saved; save them first.",
+            plan.source.display()
+        ));
     }
     Ok(plan)
 }
@@ -176,7 +183,8 @@ async fn keep(plan: &Plan, context: &ToolContext) -> Result<bool, String> {
     .await?;
     let call = &context.call;
     let before = Some(bytes.clone());
-    change::record(PlannedChange { call: call.clone(), path: plan.source.clone(), before, after: None }, context).await?;
+    change::record(PlannedChange { call: call.clone(), path: plan.source.clone(), before, after: None }, context)
+        .await?;
     let after = Some(bytes);
     let planned = PlannedChange { call: call.clone(), path: plan.destination.clone(), before: None, after };
     change::record(planned, context).await?;

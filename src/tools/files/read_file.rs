@@ -19,7 +19,9 @@ use super::paths::{self, Target, in_words};
 use super::{STOPPED, arguments, blocking, change, or_stopped};
 use crate::base::text::prefix;
 use crate::llm::Image;
-use crate::tool::{Access, Arguments, Content as Output, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath};
+use crate::tool::{
+    Access, Arguments, Content as Output, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
+};
 use page::{Page, PageError, Total, Wanted};
 use picture::Seen;
 
@@ -154,11 +156,14 @@ fn read_text(
     })?;
     if wanted.offset > 0 && page.shown == 0 {
         let lines = page.total.in_words();
-        return Err(format!("{} has {lines} lines, so there is none at line_offset {}.", path.display(), wanted.offset));
+        return Err(format!(
+            "{} has {lines} lines, so there is none at line_offset {}.",
+            path.display(),
+            wanted.offset
+        ));
     }
-    let whole = (wanted.offset == 0 && !page.has_more())
-        .then(|| str::from_utf8(&page.raw).ok().map(Content::of))
-        .flatten();
+    let whole =
+        (wanted.offset == 0 && !page.has_more()).then(|| str::from_utf8(&page.raw).ok().map(Content::of)).flatten();
     Ok(Reading::Text { text: shown(&page), whole })
 }
 
@@ -172,7 +177,9 @@ fn shown(page: &Page) -> String {
     };
     let text = String::from_utf8_lossy(complete);
     if matches!(text, std::borrow::Cow::Owned(_)) {
-        notes.push("[NOT UTF-8] Bytes that are no text are shown as \u{FFFD}; this file cannot be edited here.".to_owned());
+        notes.push(
+            "[NOT UTF-8] Bytes that are no text are shown as \u{FFFD}; this file cannot be edited here.".to_owned(),
+        );
     }
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     let mut text = text.replace("\r\n", "\n");
@@ -203,7 +210,8 @@ fn more(page: &Page) -> String {
             page.offset + 1
         );
     }
-    let follows = if page.total > Total::Exactly(next) { format!("; go on with line_offset {next}") } else { String::new() };
+    let follows =
+        if page.total > Total::Exactly(next) { format!("; go on with line_offset {next}") } else { String::new() };
     prefix(&format!("[CONTENT TRUNCATED] Line {next} of {total} is too long; this is its start{follows}."), NOTE_BYTES)
         .to_owned()
 }

@@ -53,7 +53,12 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
     if let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists())
         && let Err(error) = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK)
     {
-        return Err(format!("{} cannot be written: in {}, {}.", path.display(), folder.display(), in_words(&error.into())));
+        return Err(format!(
+            "{} cannot be written: in {}, {}.",
+            path.display(),
+            folder.display(),
+            in_words(&error.into())
+        ));
     }
     Ok(())
 }

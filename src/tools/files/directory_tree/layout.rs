@@ -42,8 +42,7 @@ pub(super) struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        let root =
-            Node { line: String::new(), depth: 0, parent: 0, children: Vec::new(), is_folder: true, below: 0 };
+        let root = Node { line: String::new(), depth: 0, parent: 0, children: Vec::new(), is_folder: true, below: 0 };
         Self { nodes: vec![root], folders: 0, files: 0 }
     }
 }
