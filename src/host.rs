@@ -41,6 +41,11 @@ pub trait Host: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
+    /// Whether [`write_open`](Host::write_open) may answer `true`; else nobody copies a text for it.
+    fn may_write_open(&self) -> bool {
+        true
+    }
+
     /// Offers a change of a file to the editor. `Ok(false)`: the editor does not hold it, so write
     /// the disk.
     fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
@@ -153,5 +158,9 @@ pub struct NoHost;
 impl Host for NoHost {
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
+    }
+
+    fn may_write_open(&self) -> bool {
+        false
     }
 }

@@ -22,6 +22,30 @@ use crate::tool::{FileChange, PlannedChange, ToolContext};
 pub(super) struct Current {
     pub(super) content: Content,
     pub(super) place: Place,
+    /// For the journal. A large file is not copied once more.
+    bytes: Vec<u8>,
+}
+
+/// What a file is to be.
+#[derive(Debug, Clone)]
+pub(super) struct After {
+    pub(super) content: Content,
+    bytes: Vec<u8>,
+}
+
+impl From<Content> for After {
+    fn from(content: Content) -> Self {
+        let bytes = content.bytes();
+        Self { content, bytes }
+    }
+}
+
+impl After {
+    pub(super) fn of(text: String, bom: bool) -> Self {
+        let content = Content { text: text.as_str().into(), bom };
+        let bytes = if bom { content.bytes() } else { text.into_bytes() };
+        Self { content, bytes }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +59,12 @@ pub(super) enum Place {
 /// `None` if there is nothing.
 pub(super) async fn current(target: &Target, context: &ToolContext) -> Result<Option<Current>, String> {
     if let Some(text) = or_stopped(&context.stop, async { Ok(unsaved(target, context).await) }).await? {
-        return Ok(Some(Current { content: Content::of(&text), place: Place::Editor }));
+        let content = Content::of(&text);
+        return Ok(Some(Current { content, place: Place::Editor, bytes: text.into_bytes() }));
     }
     let path = target.real.clone();
     let loaded = blocking(&context.stop, move || disk::load(&path)).await?;
-    Ok(loaded.map(|content| Current { content, place: Place::Disk }))
+    Ok(loaded.map(|(content, bytes)| Current { content, place: Place::Disk, bytes }))
 }
 
 pub(super) async fn unsaved(target: &Target, context: &ToolContext) -> Option<String> {
@@ -56,36 +81,44 @@ pub(super) async fn unsaved(target: &Target, context: &ToolContext) -> Option<St
 /// the change is true.
 pub(super) async fn commit(
     target: &Target,
-    before: Option<&Current>,
-    after: &Content,
+    before: Option<Current>,
+    after: After,
     context: &ToolContext,
 ) -> Result<(), NotReplaced> {
-    let planned = PlannedChange {
-        call: context.call.clone(),
-        path: target.real.clone(),
-        before: before.map(|before| before.content.bytes()),
-        after: Some(after.bytes()),
+    let (before, bytes) = match before {
+        Some(Current { content, place, bytes }) => (Some((content, place)), Some(bytes)),
+        None => (None, None),
     };
+    let After { content, bytes: after } = after;
+    let (call, path) = (context.call.clone(), target.real.clone());
+    let planned = PlannedChange { call, path, before: bytes, after: Some(after) };
     record(planned, context).await.map_err(NotReplaced::Failed)?;
-    for name in target.names() {
-        match context.host.write_open(name, after.text.to_string()).await {
-            Ok(true) => return Ok(()),
-            Ok(false) | Err(HostError::Unsupported) => {}
-            Err(error) => {
-                let path = target.written.display();
-                return Err(NotReplaced::Failed(format!("{path} was not written: {error}.")));
-            }
-        }
+    if in_editor(target, &content, context).await.map_err(NotReplaced::Failed)? {
+        return Ok(());
     }
     let expected = match before {
         // The editor let go of it in between.
-        Some(before) if before.place == Place::Editor => return Err(NotReplaced::Changed),
-        Some(before) => Some(before.content.clone()),
-        None => None,
+        Some((_, Place::Editor)) => return Err(NotReplaced::Changed),
+        before => before.map(|(content, _)| content),
     };
-    let (path, after) = (target.real.clone(), after.clone());
-    let written = to_the_end(move || Ok(replace(&path, expected.as_ref(), &after))).await;
+    let path = target.real.clone();
+    let written = to_the_end(move || Ok(replace(&path, expected.as_ref(), &content))).await;
     written.map_err(NotReplaced::Failed)?
+}
+
+/// Offers the new text to the editor; returns whether it took it.
+async fn in_editor(target: &Target, content: &Content, context: &ToolContext) -> Result<bool, String> {
+    if !context.host.may_write_open() {
+        return Ok(false);
+    }
+    for name in target.names() {
+        match context.host.write_open(name, content.text.to_string()).await {
+            Ok(true) => return Ok(true),
+            Ok(false) | Err(HostError::Unsupported) => {}
+            Err(error) => return Err(format!("{} was not written: {error}.", target.written.display())),
+        }
+    }
+    Ok(false)
 }
 
 /// Tells the journal; without it nothing is changed.

@@ -166,7 +166,7 @@ fn windows(before: &str, after: &str, changes: &[Change]) -> Vec<Change> {
             let at_line_end = ends_line(before, window.old.end) && ends_line(after, window.new.end);
             let rest = &before[window.old.end..];
             let further = if at_line_end { 0 } else { rest.find('\n').map_or(rest.len(), |at| at + 1) };
-            match changes.next_if(|next| next.old.start < window.old.end + further.max(1)) {
+            match changes.next_if(|next| next.old.start <= window.old.end + further) {
                 Some(next) => {
                     window.old.end = next.old.end;
                     window.new.end = next.new.end;

@@ -118,8 +118,8 @@ fn kind(kind: FileType) -> &'static str {
     if kind.is_dir() { "is a folder, not a file" } else { "is not a file" }
 }
 
-/// The whole of a text file. `None` if there is none.
-pub(super) fn load(path: &Path) -> Result<Option<Content>, String> {
+/// The whole of a text file, and its very bytes. `None` if there is none.
+pub(super) fn load(path: &Path) -> Result<Option<(Content, Vec<u8>)>, String> {
     let Some((file, metadata)) = open(path)? else { return Ok(None) };
     let too_large = || format!("{} is too large to be changed as text.", path.display());
     if metadata.len() > MAX_TEXT_BYTES {
@@ -132,7 +132,7 @@ pub(super) fn load(path: &Path) -> Result<Option<Content>, String> {
         return Err(too_large());
     }
     match str::from_utf8(&bytes) {
-        Ok(text) if memchr::memchr(0, &bytes).is_none() => Ok(Some(Content::of(text))),
+        Ok(text) if memchr::memchr(0, &bytes).is_none() => Ok(Some((Content::of(text), bytes))),
         _ => Err(not_text(path, &bytes)),
     }
 }

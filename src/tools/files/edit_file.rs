@@ -77,21 +77,22 @@ impl EditFile {
             if context.stop.is_cancelled() {
                 return Err(STOPPED.to_owned());
             }
-            match change::commit(&target, Some(&plan.before), &plan.after, context).await {
-                Ok(()) => break,
-                Err(NotReplaced::Failed(problem)) => return Err(problem),
-                Err(NotReplaced::Changed) if is_last => {
-                    return Err(format!("{} keeps changing; nothing was written.", target.written.display()));
+            let text = Arc::clone(&plan.after.content.text);
+            match change::commit(&target, Some(plan.before), plan.after, context).await {
+                Ok(()) => {
+                    context.seen.saw(&target.real, text);
+                    let details = Some(Details::FileChange(plan.shown));
+                    return Ok(ToolOutput { details, ..ToolOutput::text(plan.report) });
                 }
+                Err(NotReplaced::Failed(problem)) => return Err(problem),
+                Err(NotReplaced::Changed) if is_last => break,
                 // Somebody else was faster. What they wrote was seen by nobody.
                 Err(NotReplaced::Changed) => {
                     plan = plan_edit(&request, &target, Some(Rules::ExactOnce), context).await?;
                 }
             }
         }
-        context.seen.saw(&target.real, Arc::clone(&plan.after.text));
-        let details = Some(Details::FileChange(plan.shown));
-        Ok(ToolOutput { details, ..ToolOutput::text(plan.report) })
+        Err(format!("{} keeps changing; nothing was written.", target.written.display()))
     }
 }
 

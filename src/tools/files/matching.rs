@@ -16,6 +16,7 @@ mod sequence;
 mod tests;
 
 use std::borrow::Cow;
+use std::iter::once;
 use std::ops::Range;
 
 use memchr::memmem;
@@ -119,7 +120,7 @@ pub(crate) fn apply(text: &str, edit: Edit<'_>, rules: Rules) -> Result<Applied,
     let starts = overlapping(&exact.text, &original);
     match (starts.as_slice(), rules) {
         ([], _) => {}
-        ([start], _) => return replace(&exact, [*start..*start + original.len()], &new, Tier::Exact),
+        ([start], _) => return replace(&exact, once(*start..*start + original.len()), &new, Tier::Exact),
         (_, Rules::Loose) if edit.all => return replace_all(&exact, &original, &new, Tier::Exact),
         (starts, _) => return Err(ambiguous(&exact.text, starts, Tier::Exact)),
     }
@@ -145,7 +146,7 @@ fn without_trailing_blanks(text: &str, original: &str, new: &str, all: bool) -> 
     let starts = overlapping(&folded.text, &original);
     match starts.as_slice() {
         [] => None,
-        [start] => Some(replace(&folded, [*start..*start + original.len()], new, Tier::TrailingBlanks)),
+        [start] => Some(replace(&folded, once(*start..*start + original.len()), new, Tier::TrailingBlanks)),
         _ if all => Some(replace_all(&folded, &original, new, Tier::TrailingBlanks)),
         starts => Some(Err(ambiguous(&folded.text, starts, Tier::TrailingBlanks))),
     }
@@ -195,7 +196,7 @@ fn one_block(
             end += 1;
         }
     }
-    Some(replace(folded, std::iter::once(start..end), &new, tier))
+    Some(replace(folded, once(start..end), &new, tier))
 }
 
 /// Replaces every place, from the left and without overlaps.
@@ -207,7 +208,7 @@ fn replace_all(folded: &Folded<'_>, original: &str, new: &str, tier: Tier) -> Re
 /// Puts `new` in place of each range of the folded text, and works out what that is in the real one.
 fn replace(
     folded: &Folded<'_>,
-    ranges: impl IntoIterator<Item = Range<usize>>,
+    ranges: impl Iterator<Item = Range<usize>>,
     new: &str,
     tier: Tier,
 ) -> Result<Applied, Mismatch> {

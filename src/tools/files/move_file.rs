@@ -136,6 +136,10 @@ async fn plan(source: PathBuf, destination: PathBuf, context: &ToolContext) -> R
             let hint = if destination.is_dir() { " Give the name in it too." } else { "" };
             return Err(format!("{} exists already; nothing was moved.{hint}", destination.display()));
         }
+        let folder = destination.ancestors().skip(1).find(|folder| folder.symlink_metadata().is_ok());
+        if let Some(file) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(format!("{} is a file, not a folder; nothing was moved.", file.display()));
+        }
         Ok(Plan { source, destination, metadata })
     })
     .await?;

@@ -178,3 +178,84 @@ pub(super) fn in_words(error: &io::Error) -> String {
     };
     words.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::files::testing::workspace;
+
+    #[test]
+    fn a_relative_path_is_in_the_folder_that_has_it() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(one.path().join("both"), "").unwrap();
+        std::fs::write(two.path().join("both"), "").unwrap();
+        std::fs::write(two.path().join("second"), "").unwrap();
+        let several = workspace(&[one.path(), two.path()]);
+        assert_eq!(in_workspace("./second", &several).unwrap(), two.path().join("second"));
+        let problem = in_workspace("both", &several).unwrap_err();
+        assert!(problem.contains(one.path().to_str().unwrap()) && problem.contains("could be one of"), "{problem}");
+        assert!(in_workspace("neither", &several).unwrap_err().contains("none of the 2 workspace folders"));
+        assert_eq!(in_workspace("new", &workspace(&[one.path()])).unwrap(), one.path().join("new"));
+        assert!(in_workspace("new", &workspace(&[])).unwrap_err().contains("no workspace folder"));
+        assert!(in_workspace("~/x", &several).unwrap_err().contains("not expanded"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn absolute_paths_and_uris() {
+        for (text, expected) in [
+            ("/a/./b//c/", Ok(Some("/a/b/c"))),
+            ("/a/../b", Ok(Some("/a/../b"))),
+            ("file:///a%20b", Ok(Some("/a b"))),
+            ("FILE:/a", Ok(Some("/a"))),
+            ("a/b", Ok(None)),
+            ("file", Ok(None)),
+            ("é:x", Ok(None)),
+            ("file:relative", Err(())),
+            (" ", Err(())),
+            ("/a\0", Err(())),
+        ] {
+            let found = absolute(text).map_err(drop);
+            assert_eq!(found, expected.map(|path| path.map(PathBuf::from)), "{text:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_as_far_as_they_lead() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        symlink("target/deep", root.join("link")).unwrap();
+        symlink("one", root.join("two")).unwrap();
+        symlink("two", root.join("one")).unwrap();
+        let real = |name: &str| target_of(root.join(name)).map(|target| target.real);
+        assert_eq!(real("link/new"), Ok(root.join("target/deep/new")), "before there is anything");
+        std::fs::create_dir_all(root.join("target/deep")).unwrap();
+        assert_eq!(real("link/../other"), Ok(root.join("target/other")));
+        assert_eq!(real("no/such/file"), Ok(root.join("no/such/file")));
+        assert!(real("one").is_err() && real("one/below").is_err());
+        let target = target_of(root.join("link/../other")).unwrap();
+        assert_eq!(target.names(), [root.join("target/other")], "an editor knows no way around");
+        let target = target_of(root.join("link")).unwrap();
+        assert_eq!(target.names(), [root.join("link"), root.join("target/deep")]);
+    }
+
+    #[test]
+    fn names_that_are_nearly_right_are_suggested() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Main.rs"), "").unwrap();
+        std::fs::write(folder.path().join("other.txt"), "").unwrap();
+        assert!(not_found(&folder.path().join("main.rs")).ends_with("does not exist; the folder has Main.rs."));
+        assert!(not_found(&folder.path().join("entirely-else")).ends_with("entirely-else does not exist."));
+        assert!(not_found(&folder.path().join("no/main.rs")).contains("there is no folder"));
+    }
+
+    #[test]
+    fn a_summary_shows_the_short_path() {
+        let workspace = workspace(&[Path::new("/w"), Path::new("/w/inner")]);
+        for (path, expected) in [("/w/a/b", "a/b"), ("/w/inner/b", "b"), ("/w", "w"), ("/x/y", "/x/y")] {
+            assert_eq!(from_root(Path::new(path), &workspace), expected);
+        }
+    }
+}

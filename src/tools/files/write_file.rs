@@ -70,9 +70,10 @@ impl WriteFile {
                     format!("Replaced {path} (+{added} -{removed}).{unseen}")
                 }
             };
-            match change::commit(&target, plan.before.as_ref(), &plan.after, context).await {
+            let text = Arc::clone(&plan.after.text);
+            match change::commit(&target, plan.before, plan.after.into(), context).await {
                 Ok(()) => {
-                    context.seen.saw(&target.real, plan.after.text);
+                    context.seen.saw(&target.real, text);
                     return Ok(ToolOutput {
                         details: Some(Details::FileChange(plan.shown)),
                         ..ToolOutput::text(report)

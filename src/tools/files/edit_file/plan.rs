@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::Request;
 use crate::tool::FileChange;
-use crate::tools::files::change::{Current, file_change};
+use crate::tools::files::change::{After, Current, file_change};
 use crate::tools::files::diff::{self, between_common_ends};
-use crate::tools::files::disk::Content;
 use crate::tools::files::matching::{self, Edit, Mismatch, Rules, Tier};
 
 /// How much is told of what others changed.
@@ -17,7 +16,7 @@ const NEWS_BYTES: usize = 4 * 1024;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) before: Current,
-    pub(super) after: Content,
+    pub(super) after: After,
     pub(super) shown: FileChange,
     /// For the model, when it is done.
     pub(super) report: String,
@@ -74,8 +73,8 @@ pub(super) fn plan(
     match matching::apply(text, edit, rules.unwrap_or(by_sight)) {
         Ok(applied) => {
             let done = report(path, text, &applied);
-            let after = Content { text: applied.text.into(), bom: before.content.bom };
-            let shown = file_change(path, Some(text), &after.text, &applied.changes);
+            let after = After::of(applied.text, before.content.bom);
+            let shown = file_change(path, Some(text), &after.content.text, &applied.changes);
             let (added, removed) = (shown.lines_added, shown.lines_removed);
             let report = format!("{done} (+{added} -{removed}).{}", notes(applied.tier, sight));
             Ok(Plan { before, after, shown, report })

@@ -277,7 +277,8 @@ mod reference {
     /// The tier that finds something, and where.
     pub(super) fn find(text: &str, original: &str) -> Option<(Tier, Vec<Range<usize>>)> {
         let unix = original.replace("\r\n", "\n");
-        let tiers: [(Tier, &dyn Fn() -> Vec<Range<usize>>); 4] = [
+        type Find<'a> = &'a dyn Fn() -> Vec<Range<usize>>;
+        let tiers: [(Tier, Find<'_>); 4] = [
             (Tier::Exact, &|| every(&letters(text, false), &letters(original, false))),
             (Tier::TrailingBlanks, &|| every(&without_blanks(text), &without_blanks(original))),
             (Tier::Indentation, &|| by_lines(text, &unix)),

@@ -73,17 +73,19 @@ fn show(bytes: Vec<u8>, sees_images: bool) -> Result<Seen, String> {
     if !sees_images {
         return Ok(Seen::Hidden(what));
     }
+    // Decoded also when it is sent as it is: a vendor refuses every later request of a chat that has
+    // a damaged image in it.
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(broken)?;
     let fits = width.max(height) <= MAX_SIDE && bytes.len() <= MAX_SENT_BYTES;
     if fits && orientation == Orientation::NoTransforms {
         return Ok(Seen::Picture { image: encoded(&bytes, name), note: format!("Image: {what}.") });
     }
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(broken)?;
     picture.apply_orientation(orientation);
     if picture.width().max(picture.height()) > MAX_SIDE {
         picture = picture.resize(MAX_SIDE, MAX_SIDE, FilterType::CatmullRom);
     }
-    let (bytes, name, size) = shrink(picture, format == ImageFormat::Jpeg)?;
-    let note = format!("Image: {what}, shown as {name}, {}×{}.", size.0, size.1);
+    let Small { bytes, name, width, height } = shrink(picture, format == ImageFormat::Jpeg)?;
+    let note = format!("Image: {what}, shown as {name}, {width}×{height}.");
     Ok(Seen::Picture { image: encoded(&bytes, name), note })
 }
 
@@ -97,10 +99,17 @@ fn reader(bytes: &[u8], format: ImageFormat) -> ImageReader<Cursor<&[u8]>> {
     reader
 }
 
+struct Small {
+    bytes: Vec<u8>,
+    name: &'static str,
+    width: u32,
+    height: u32,
+}
+
 /// The first form that is small enough: without loss, with some, smaller.
-fn shrink(picture: DynamicImage, is_photo: bool) -> Result<(Vec<u8>, &'static str, (u32, u32)), String> {
+fn shrink(picture: DynamicImage, is_photo: bool) -> Result<Small, String> {
     let failed = |error: image::ImageError| format!("it could not be converted ({error})");
-    let size = (picture.width(), picture.height());
+    let (width, height) = (picture.width(), picture.height());
     if !is_photo {
         let mut bytes = Vec::new();
         // Sixteen bits a channel are more than anybody sees.
@@ -108,20 +117,20 @@ fn shrink(picture: DynamicImage, is_photo: bool) -> Result<(Vec<u8>, &'static st
             if picture.color().has_alpha() { picture.to_rgba8().into() } else { DynamicImage::from(picture.to_rgb8()) };
         plain.write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png).map_err(failed)?;
         if bytes.len() <= MAX_SENT_BYTES {
-            return Ok((bytes, "png", size));
+            return Ok(Small { bytes, name: "png", width, height });
         }
     }
     let mut opaque = on_white(&picture);
     drop(picture);
     loop {
+        let (width, height) = opaque.dimensions();
         for quality in [85, 65, 40] {
             let mut bytes = Vec::new();
             JpegEncoder::new_with_quality(&mut bytes, quality).encode_image(&opaque).map_err(failed)?;
             if bytes.len() <= MAX_SENT_BYTES {
-                return Ok((bytes, "jpeg", opaque.dimensions()));
+                return Ok(Small { bytes, name: "jpeg", width, height });
             }
         }
-        let (width, height) = opaque.dimensions();
         if width.max(height) < 64 {
             return Err("it could not be made small enough".to_owned());
         }
