@@ -13,7 +13,7 @@ use super::front_matter::{self, Split};
 use super::stamp::Stamp;
 use crate::config::ConfigProblem;
 use crate::config::commands::{CommandCall, Memory};
-use crate::config::files::{is_inside, read_text, resolve};
+use crate::config::files::{is_inside, read_text, resolve, without_dots};
 use crate::config::texts::{self, TextContext};
 use crate::config::trust::{Withheld, WithheldKey};
 
@@ -110,8 +110,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What is looked for in the user's own folder is the user's, also when that folder is opened as
+    /// a workspace. By its name alone: a link of a workspace that leads there is the workspace's.
     pub(super) fn origin_of(&self, path: &Path) -> Origin {
-        let of_workspace = self.roots.iter().any(|root| is_inside(path, root));
+        let own = without_dots(path).starts_with(&self.sources.config_dir);
+        let of_workspace = !own && self.roots.iter().any(|root| is_inside(path, root));
         if of_workspace { Origin::Workspace } else { Origin::Global }
     }
 

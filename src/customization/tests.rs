@@ -173,6 +173,21 @@ fn texts_of_the_user_are_interpolated_and_those_of_a_workspace_are_not() {
     assert_eq!((loaded.withheld().len(), loaded.calls().len()), (2, 0), "a change asks again");
 }
 
+#[cfg(unix)]
+#[test]
+fn the_user_s_own_folder_stays_the_user_s_when_it_is_opened() {
+    let mut world = World::new();
+    world.roots = vec![world.path("home")];
+    let own = world.write("eca/rules/mine.md", "key ${env:SECRET}");
+    world.link("home/.eca/rules/link.md", &own);
+    world.write("home/.eca/rules/here.md", "here ${env:SECRET}");
+    let (loaded, problems) = world.load();
+    assert_eq!(problems, Vec::<String>::new());
+    let rules = loaded.rules.static_for(&EVERYBODY, &template::Variables::default());
+    let texts: Vec<&str> = rules.iter().map(|rule| rule.text.as_str()).collect();
+    assert_eq!(texts, ["key s3cret", "here ${env:SECRET}", "key ${env:SECRET}"]);
+}
+
 #[test]
 fn configured_paths_are_found_or_reported() {
     let mut world = World::new();
