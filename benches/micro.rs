@@ -1,8 +1,11 @@
-//! The parts on the path of a chunk, each against the plainest code that could do a part of it.
+//! The parts on the path of a chunk, each against the plainest code that could do a part of it, and
+//! completion in a large workspace.
 //!
 //! `cargo bench --bench micro` prints one table. Each line is the best of several rounds, because
 //! everything else that runs on the machine can only make a round slower.
 
+#[path = "support/queries.rs"]
+mod queries;
 // What only the other benchmark uses is not dead.
 #[allow(dead_code)]
 #[path = "support/report.rs"]
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
 fn measure() -> Outcome<Vec<Row>> {
     let mut rows = vec![decode()?, outbox()?, events()?];
     rows.extend(dialects()?);
+    rows.extend(queries::queries()?);
     Ok(rows)
 }
 

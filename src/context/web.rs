@@ -105,7 +105,7 @@ fn decode(body: &[u8], charset: Option<&str>, form: Form, is_cut: bool) -> Strin
         let (_, after) = head.split_once("charset").filter(|_| form == Form::Html)?;
         let value = after.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
         let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_')).unwrap_or(value.len());
-        Encoding::for_label(value[..end].as_bytes())
+        Encoding::for_label(&value.as_bytes()[..end])
     };
     let named = charset.and_then(|charset| Encoding::for_label(charset.as_bytes())).or_else(announced);
     // A page that could be read so far as to find its charset is not in UTF-16.

@@ -106,8 +106,8 @@ impl Table {
 
     /// Adds all entries of `other`; `false` when there was no room for all.
     pub(super) fn append(&mut self, other: &Self) -> bool {
-        let views = (0..other.entries.len()).filter_map(|id| other.view_at(id));
-        views.map(|view| self.push(view.root, view.path, view.kind)).all(|has_room| has_room)
+        let mut views = (0..other.entries.len()).filter_map(|id| other.view_at(id));
+        views.all(|view| self.push(view.root, view.path, view.kind))
     }
 
     /// `None` for an entry that was removed.
