@@ -30,9 +30,9 @@ pub(in crate::context) use walk::walk_builder;
 use crate::config::IndexConfig;
 
 /// So long the first question waits for the walk.
-const FIRST_PATIENCE: Duration = Duration::from_millis(250);
+const FIRST_PATIENCE: Duration = patience(250);
 /// A search that takes longer answers with what it has.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = patience(200);
 /// What is not watched is walked again when it is older than this and somebody asks.
 const STALE: Duration = Duration::from_secs(5);
 /// How often a search begins again because the table was sorted meanwhile.
@@ -44,6 +44,11 @@ const KEPT: usize = 4;
 const MOST_KEPT: usize = 250_000;
 /// A part that is smaller is not worth a thread.
 const LEAST_PART: usize = 8_192;
+
+/// On a busy machine, tests would see half an answer.
+pub(in crate::context) const fn patience(milliseconds: u64) -> Duration {
+    if cfg!(test) { Duration::from_secs(20) } else { Duration::from_millis(milliseconds) }
+}
 
 /// The files of some folders. Dropping it ends everything it does.
 #[derive(Debug)]
@@ -103,9 +108,6 @@ struct Answer {
     searched: usize,
     fitting: Arc<Vec<Id>>,
 }
-
-/// A root's number, a path below it, and what is there.
-type FoundPlace = (u16, String, Kind);
 
 impl Index {
     /// An index of these folders, with links in them resolved but not followed below. Nothing is
@@ -269,16 +271,19 @@ impl Shared {
         let mut fitting = Vec::new();
         let mut is_whole = true;
         for result in results {
-            let (found, places) = result.ok().flatten()?;
+            let (found, best) = result.ok().flatten()?;
             is_whole &= found.is_whole;
             fitting.extend(found.fitting);
-            hits.extend(found.best.into_iter().zip(places));
+            hits.extend(found.best.into_iter().zip(best));
         }
         if is_whole && !needle.is_blank() && fitting.len() <= MOST_KEPT {
             let answer = Answer { query: needle.text().to_owned(), layout, searched, fitting: Arc::new(fitting) };
             self.keep(answer);
         }
-        Some((self.shown(hits, limit), is_whole))
+        hits.sort_unstable_by_key(|(rank, _)| *rank);
+        let mut known = HashSet::new();
+        let once = hits.into_iter().map(|(_, hit)| hit).filter(|hit| known.insert(hit.path.clone()));
+        Some((once.take(limit).collect(), is_whole))
     }
 
     fn search_part(
@@ -289,7 +294,7 @@ impl Shared {
         needle: &Needle,
         limit: usize,
         stop: &AtomicBool,
-    ) -> Option<(Found, Vec<FoundPlace>)> {
+    ) -> Option<(Found, Vec<Hit>)> {
         let table = self.table();
         if table.layout() != layout {
             return None;
@@ -297,19 +302,13 @@ impl Shared {
         // Two roots may hold the same file.
         let limit = limit.saturating_mul(self.roots.len().clamp(1, 2));
         let mut found = search::search(&table, candidates, part, needle, limit, stop);
-        let place = |rank: &Rank| table.view(rank.id).map(|view| (view.root, view.path.to_owned(), view.kind));
-        let places: Vec<_> = found.best.iter().filter_map(place).collect();
-        found.best.truncate(places.len());
-        Some((found, places))
-    }
-
-    fn shown(&self, mut hits: Vec<(Rank, (u16, String, Kind))>, limit: usize) -> Vec<Hit> {
-        hits.sort_unstable_by_key(|(rank, _)| *rank);
-        let mut known = HashSet::new();
-        let absolute = |(_, (root, path, kind)): (Rank, (u16, String, Kind))| {
-            Some(Hit { path: self.roots.get(usize::from(root))?.join(path), kind })
+        let hit = |rank: &Rank| {
+            let view = table.view(rank.id)?;
+            Some(Hit { path: self.roots.get(usize::from(view.root))?.join(view.path), kind: view.kind })
         };
-        hits.into_iter().filter_map(absolute).filter(|hit| known.insert(hit.path.clone())).take(limit).collect()
+        let hits: Vec<Hit> = found.best.iter().filter_map(hit).collect();
+        found.best.truncate(hits.len());
+        Some((found, hits))
     }
 
     /// What has to be searched: everything, or what a shorter query found and what came since.

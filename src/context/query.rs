@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::index::{Hit, Index, Kind};
+use super::index::{Hit, Index, Kind, patience};
 use super::paths::{Places, without_dots};
 
 /// One query offers no more than this, whatever the configuration says.
@@ -12,7 +12,7 @@ const MOST_OFFERED: usize = 1_000;
 /// A directory with more entries is listed in part.
 const MOST_ENTRIES: usize = 20_000;
 /// A directory that does not answer, such as one on another machine, is not waited for.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = patience(200);
 
 /// Something that can be attached.
 #[derive(Debug, Clone, PartialEq, Eq)]

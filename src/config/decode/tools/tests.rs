@@ -204,7 +204,7 @@ fn patterns_match_the_whole_of_a_text_or_are_none() {
     let matches = |pattern: &str, text: &str| whole_match(pattern, true).map(|regex| regex.is_match(text).ok());
     assert_eq!(matches("a|b", "ab").unwrap(), Some(false));
     assert_eq!(matches("a.b", "a\nb").unwrap(), Some(true));
-    assert_eq!(whole_match("a.b", false).unwrap().is_match("a\nb").unwrap(), false);
+    assert!(!whole_match("a.b", false).unwrap().is_match("a\nb").unwrap());
     assert_eq!(matches("(?!rm).*", "rm x").unwrap(), Some(false));
     assert_eq!(matches("^x$", "x").unwrap(), Some(true));
     assert_eq!(matches("x", "x\n").unwrap(), Some(false));
