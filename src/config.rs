@@ -79,6 +79,8 @@ pub struct Config {
     pub prompts: PromptsConfig,
     /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
+    /// Chats that nobody used for so many days are let go; `None` keeps them.
+    pub chat_retention_days: Option<u32>,
     /// What of a workspace is found and listed.
     pub index: IndexConfig,
     pub mcp: McpConfig,
@@ -272,6 +274,7 @@ impl Default for Config {
             hooks: BTreeMap::new(),
             prompts: PromptsConfig::default(),
             auto_compact_percentage: 75,
+            chat_retention_days: None,
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
         }

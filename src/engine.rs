@@ -28,6 +28,7 @@ mod toolbox;
 mod tools;
 mod turn;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -46,13 +47,14 @@ use crate::context::index::Index;
 use crate::context::query::McpResource;
 use crate::customization::hooks::{HookEvent, HookRunner, Setting};
 use crate::customization::prompt::Environment;
+use crate::customization::{Customization, agents};
 use crate::host::Host;
 use crate::http;
 use crate::llm::ModelInfo;
 use crate::mcp::Servers;
 use crate::providers::Registry;
 use crate::state::Secrets;
-use crate::store::{ChatSummary, ListQuery, PageQuery, Store, StoreError};
+use crate::store::{ChatSummary, ListQuery, PageQuery, PublicChats, Store, StoreError};
 use crate::tool::{Tool, ToolSpec};
 use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
@@ -95,6 +97,8 @@ pub struct Options {
     /// Where rules, skills, commands and agents are looked for.
     pub find_sources: FindSources,
     pub environment: Environment,
+    /// Where the public server may have kept chats.
+    pub public_places: Vec<PathBuf>,
     /// What hooks are told of this session; the workspace comes with each prompt.
     pub hook_setting: Setting,
     pub pace: Pace,
@@ -144,6 +148,7 @@ struct Shared {
     instructions: Instructions,
     indexes: Indexes,
     home: Option<PathBuf>,
+    public_places: Vec<PathBuf>,
     hook_setting: Setting,
     /// Where hooks of the session run.
     session_workspace: RwLock<Workspace>,
@@ -159,6 +164,8 @@ pub struct Settings {
     pub registry: Registry,
     pub loaded: Arc<Loaded>,
     hooks: Arc<HookRunner>,
+    /// The agents of the configuration itself; those of files are laid under them.
+    defined_agents: BTreeMap<String, AgentConfig>,
     /// For pages that users and models point at.
     http: http::Client,
 }
@@ -170,7 +177,8 @@ impl Settings {
             tracing::warn!(%problem, "a hook cannot be used");
         }
         let http = http::Client::configured(&loaded.config);
-        Self { registry, loaded, hooks: Arc::new(hooks), http }
+        let defined_agents = loaded.config.agents.clone();
+        Self { registry, loaded, hooks: Arc::new(hooks), defined_agents, http }
     }
 
     fn config(&self) -> &Config {
@@ -218,6 +226,7 @@ impl Engine {
             outputs,
             find_sources,
             environment,
+            public_places,
             hook_setting,
             pace,
         } = options;
@@ -238,6 +247,7 @@ impl Engine {
                 instructions: Instructions::new(find_sources, environment),
                 indexes: Indexes::default(),
                 home: hook_setting.home.clone(),
+                public_places,
                 hook_setting,
                 session_workspace: RwLock::default(),
                 pace,
@@ -492,8 +502,13 @@ impl Engine {
         named.or_else(|| registry.has_configured_default().then(|| registry.default_model()))
     }
 
-    /// Runs the hooks for the beginning of a session.
+    /// What is done once a client listens: agents from files, chats of the public server, old chats
+    /// that the user does not want to keep, and the hooks for the beginning of a session.
     pub async fn begin_session(&self, workspace: &Workspace) {
+        let settings = self.shared.settings();
+        let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
+        self.shared.adopt_agents(&customization).await;
+        self.shared.tidy_history(workspace).await;
         self.shared.session_hooks(workspace).run_for_session(HookEvent::SessionStart).await;
     }
 
@@ -526,6 +541,55 @@ impl Engine {
 }
 
 impl Shared {
+    /// Puts agents from files to use, when they are others than before.
+    async fn adopt_agents(&self, customization: &Customization) {
+        let settings = self.settings();
+        let agents = agents::merge(&settings.defined_agents, &customization.agents);
+        if agents == settings.config().agents {
+            return;
+        }
+        let mut loaded = Loaded::clone(&settings.loaded);
+        loaded.config.agents = agents;
+        let mut changed = Settings::new(settings.registry.clone(), Arc::new(loaded));
+        changed.defined_agents.clone_from(&settings.defined_agents);
+        self.reconfigure(changed).await;
+    }
+
+    /// Takes over chats that the public server kept for this workspace, and lets go of those that
+    /// are older than the user wants.
+    async fn tidy_history(&self, workspace: &Workspace) {
+        let settings = self.settings();
+        if settings.config().customization.isolated {
+            return;
+        }
+        let asked = workspace.clone();
+        let key = tokio::task::spawn_blocking(move || crate::workspace::history_key(&asked)).await;
+        let Ok(key) = key else { return };
+        let mut path_keys = vec![key.clone(), workspace.key()];
+        path_keys.dedup();
+        let source = PublicChats { places: self.public_places.clone(), path_keys, workspace_key: key };
+        match self.store.import_public(source).await {
+            Ok(report) if report.imported > 0 => {
+                let text =
+                    format!("{} chats of the public ECA server are here now; `/resume` lists them.", report.imported);
+                emitter::say(&*self.sink, Event::Notice { level: NoticeLevel::Info, text }).await;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the public server's chats were not read"),
+        }
+        if let Some(days) = settings.config().chat_retention_days {
+            let retention = Duration::from_secs(u64::from(days) * 24 * 3600);
+            match self.store.prune(retention).await {
+                Ok(gone) if gone > 0 => tracing::info!(gone, "old chats were let go"),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "old chats were not let go"),
+            }
+        }
+        for text in self.store.take_notices() {
+            emitter::say(&*self.sink, Event::Notice { level: NoticeLevel::Warning, text }).await;
+        }
+    }
+
     fn session_hooks(&self, workspace: &Workspace) -> Hooks {
         *self.session_workspace.write().unwrap_or_else(PoisonError::into_inner) = workspace.clone();
         let workspaces = workspace.roots().iter().map(|root| root.path.clone()).collect();

@@ -29,6 +29,13 @@ pub(super) fn apply(config: &mut Config, document: &Document, loose: bool, probl
     decoder.root(config);
 }
 
+/// None and less than one both mean that chats are kept.
+fn retention_days(found: Option<&Value>) -> Result<Option<u32>, String> {
+    let Some(value) = found else { return Ok(None) };
+    let days = value.as_i64().ok_or_else(|| expected("a whole number of days", value))?;
+    Ok(u32::try_from(days).ok().filter(|days| *days > 0))
+}
+
 struct Decoder<'a> {
     document: &'a Document,
     loose: bool,
@@ -53,6 +60,7 @@ impl<'a> Decoder<'a> {
         config.models_dev &= !self.is_isolated(values);
         config.customization.isolated |= self.is_isolated(values);
         self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
+        self.value(values, "chatRetentionDays", retention_days, &mut config.chat_retention_days);
         self.agents(values, config);
         self.tools(values, config);
         self.customization(values, config);

@@ -33,7 +33,7 @@ use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, Tur
 use super::{Pace, Shared, mcp_parts};
 use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::llm::{Message, Part, Provider, Role};
-use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, StoreError, TitleSource};
+use crate::store::{Claim, Compaction, MessageExtra, MessageKind, NewMessage, StoreError, TitleSource};
 
 /// Commands that may wait in a chat's inbox.
 const INBOX: usize = 64;
@@ -220,6 +220,7 @@ impl ChatActor {
                 Next::Idle => {
                     let idle = &self.inbox;
                     if self.shared.chats.remove_if(&self.id, |_, _| idle.is_empty()).is_some() {
+                        let _ = self.shared.store.release(&self.id).await;
                         return;
                     }
                 }
@@ -245,6 +246,7 @@ impl ChatActor {
             }
             Command::Shutdown { reply } => {
                 self.close_turn().await;
+                let _ = self.shared.store.release(&self.id).await;
                 let _ = reply.send(());
                 return false;
             }
@@ -443,6 +445,21 @@ impl ChatActor {
         }
         self.emit_status(ChatStatus::Idle).await;
         self.emit(ChatEvent::Finished).await;
+    }
+
+    /// Two servers that continue one chat would answer past each other. Why this one must not, if
+    /// another one works on the chat.
+    async fn claim(&self) -> Option<String> {
+        match self.shared.store.claim(&self.id).await {
+            Ok(Claim::Ours) => None,
+            Ok(Claim::HeldBy(holder)) => Some(format!(
+                "Another ECA server (process {}) is working on this chat, so it can only be read here. `/fork` goes on \
+                 in a copy.",
+                holder.pid
+            )),
+            // A history that cannot be kept is told elsewhere, and stops no chat.
+            Err(_) => None,
+        }
     }
 
     /// The task list outlives the server.

@@ -45,7 +45,23 @@ pub(super) async fn report(shared: &Shared, workspace: &Workspace) -> String {
             withheld.file.display()
         ));
     }
+    text.push_str(&withheld_texts(shared, workspace).await);
+    text.push_str("\n### MCP servers\n");
+    for server in shared.servers.statuses() {
+        text.push_str(&format!("- {}: {:?}\n", server.name, server.status));
+    }
     text
+}
+
+/// What of rules, skills, commands and agents is withheld until the user trusts it.
+async fn withheld_texts(shared: &Shared, workspace: &Workspace) -> String {
+    let settings = shared.settings();
+    let customization = shared.instructions.of(workspace, settings.config(), &*shared.sink).await;
+    let line = |withheld: &crate::config::trust::Withheld| {
+        let keys: Vec<&str> = withheld.keys.iter().map(|key| key.key.as_str()).collect();
+        format!("- not trusted, so only text: {} of `{}`\n", keys.join(", "), withheld.file.display())
+    };
+    customization.withheld().iter().map(line).collect()
 }
 
 async fn sandbox_words() -> String {

@@ -1,7 +1,8 @@
 //! What the user wrote for the assistant, read when it is needed and again when it has changed,
 //! and the system prompt that comes of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -33,6 +34,8 @@ struct Kept {
     customization: Arc<Customization>,
     /// What the configuration said when it was read.
     settings: crate::config::CustomizationConfig,
+    /// What the user trusted then.
+    trusted: BTreeMap<PathBuf, String>,
     memory: Memory,
     told: Vec<ConfigProblem>,
 }
@@ -45,9 +48,12 @@ impl Instructions {
     /// What counts in this workspace now. Problems are told once.
     pub(super) async fn of(&self, workspace: &Workspace, config: &Config, sink: &dyn EventSink) -> Arc<Customization> {
         let key = workspace.key();
+        let sources = Arc::new((self.find)(workspace, config));
         let mut all = self.kept.lock().await;
         let previous = all.remove(&key);
-        if let Some(kept) = previous.as_ref().filter(|kept| kept.settings == config.customization) {
+        if let Some(kept) =
+            previous.as_ref().filter(|kept| kept.settings == config.customization && kept.trusted == sources.trusted)
+        {
             let asked = Arc::clone(&kept.customization);
             let stale = tokio::task::spawn_blocking(move || asked.is_stale()).await.unwrap_or(true);
             if !stale {
@@ -57,7 +63,7 @@ impl Instructions {
             }
         }
         let (mut memory, told) = previous.map(|kept| (kept.memory, kept.told)).unwrap_or_default();
-        let sources = Arc::new((self.find)(workspace, config));
+        let trusted = sources.trusted.clone();
         let (customization, problems) = Customization::load_complete(sources, &mut memory).await;
         if all.len() >= MAX_KEPT {
             all.clear();
@@ -65,6 +71,7 @@ impl Instructions {
         let kept = Kept {
             customization: Arc::clone(&customization),
             settings: config.customization.clone(),
+            trusted,
             memory,
             told: problems.clone(),
         };

@@ -113,6 +113,7 @@ impl Surroundings {
             outputs,
             find_sources: self.find_sources(),
             environment: customization::prompt::Environment::from_variables(&load::process_variable),
+            public_places: vec![self.environment.dirs.cache.clone(), self.environment.dirs.data.clone()],
             hook_setting: self.hook_setting(),
             pace,
         })

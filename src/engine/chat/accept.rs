@@ -49,6 +49,9 @@ impl ChatActor {
             Typed::Expanded(text) => (None, Some(text)),
             Typed::ForModel => (None, None),
         };
+        if let Some(problem) = self.claim().await {
+            return self.refuse_command(&prompt, &problem, reply).await;
+        }
         let is_command = compact_now.is_some() || expanded.is_some();
         let default_agent = self.shared.settings().config().default_agent.clone();
         let wanted = prompt.model.as_deref().unwrap_or_default();

@@ -1,30 +1,22 @@
-//! Methods of the protocol that this version does not carry out. A request says so; a
-//! notification is logged. `docs/protocol.md` marks them, and a test keeps the two in step.
+//! Methods of the protocol that this version does not carry out. A request says so.
+//! `docs/protocol.md` marks them, and a test keeps the two in step.
 
 use custom_methods::methods::*;
-use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
-use super::super::service::{Answer, EcaServer, Take};
+use super::super::service::{Answer, EcaServer};
 
 macro_rules! planned {
-    (requests { $($request:ident,)* } notifications { $($notification:ident,)* }) => {
+    (requests { $($request:ident,)* }) => {
         /// The wire names of what is planned.
         pub const PLANNED: &[&str] = &[
             $( <$request as Request>::METHOD, )*
-            $( <$notification as Notification>::METHOD, )*
         ];
 
         $(impl Answer<$request> for EcaServer {
             async fn answer(&self, _: <$request as Request>::Params) -> Result<<$request as Request>::Result> {
                 Err(not_available(<$request as Request>::METHOD))
-            }
-        })*
-
-        $(impl Take<$notification> for EcaServer {
-            fn take(&self, _: <$notification as Notification>::Params) {
-                tracing::info!(method = <$notification as Notification>::METHOD, "not available in this version");
             }
         })*
     };
@@ -34,8 +26,6 @@ planned! {
     requests {
         CompletionInline,
         RewritePrompt,
-    }
-    notifications {
     }
 }
 

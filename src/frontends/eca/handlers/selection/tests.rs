@@ -48,6 +48,7 @@ fn session(config: &Config) -> Session {
             isolated: true,
         }),
         environment: Default::default(),
+        public_places: Vec::new(),
         hook_setting: Default::default(),
         secrets: crate::state::Secrets::in_directory(std::path::Path::new("/nonexistent")),
         sink: Arc::new(Nobody),
