@@ -9,6 +9,7 @@ mod fake_mcp;
 mod mcp;
 mod mcp_editor;
 mod mcp_http;
+mod mcp_real;
 mod web;
 
 use std::path::Path;
