@@ -20,6 +20,7 @@ mod handler;
 mod http;
 mod limited;
 mod lines;
+mod lists;
 mod live;
 mod oauth;
 mod orders;
@@ -88,6 +89,8 @@ struct Known {
     servers: BTreeMap<String, Entry>,
     /// Servers that are not configured any more and about to end.
     ending: BTreeMap<String, JoinHandle<()>>,
+    /// Whether it is known which servers there are.
+    configured: bool,
     closed: bool,
 }
 
@@ -113,7 +116,9 @@ impl std::fmt::Debug for Servers {
 impl Default for Servers {
     /// Nothing is configured, and nobody hears of it.
     fn default() -> Self {
-        Self::new(Options { data: PathBuf::new(), can_ask: false, events: Arc::new(drop) })
+        let servers = Self::new(Options { data: PathBuf::new(), can_ask: false, events: Arc::new(drop) });
+        servers.known().configured = true;
+        servers
     }
 }
 
@@ -149,6 +154,7 @@ impl Servers {
                 timeout: config.mcp.timeout,
                 keep_alive: config.mcp.keep_alive,
                 client: client.clone(),
+                network: (config.network.clone(), config.connect_timeout),
                 directory: workspace.roots().first().map(|root| root.path.clone()),
                 workspace: workspace.key(),
             });
@@ -157,6 +163,9 @@ impl Servers {
                 None => self.add(&mut known, name, definition),
             }
         }
+        known.configured = true;
+        drop(known);
+        self.inner.world.changed.send_modify(|count| *count += 1);
     }
 
     /// Tells the servers which folders there are.
@@ -169,9 +178,10 @@ impl Servers {
 
     /// Starts a server that is stopped, has failed or waits for a login; in this session only.
     pub fn start(&self, name: &str) -> Result<(), McpError> {
-        let is_running = self.status(name).is_some_and(|status| status.status == Status::Running);
+        let is_on = |status: ServerStatus| matches!(status.status, Status::Running | Status::Starting);
+        let is_on = self.status(name).is_some_and(is_on);
         self.order(name, |wish| {
-            wish.restarts += u64::from(!is_running);
+            wish.restarts += u64::from(!is_on);
             wish.run = true;
         })
     }
@@ -239,8 +249,9 @@ impl Servers {
         live.resource(uri, sees_images).await
     }
 
-    /// Waits until no server is about to be ready, but no longer than `patience`. Returns the names of
-    /// those that are not. One that has failed is not waited for.
+    /// Waits until it is known which servers there are and none of them is about to be ready, but no
+    /// longer than `patience`. Returns the names of those that are not. One that has failed is not
+    /// waited for.
     pub async fn ready_within(&self, patience: Duration) -> Vec<String> {
         let mut changes = self.inner.world.changed.subscribe();
         let pending = || {
@@ -252,7 +263,8 @@ impl Servers {
         let waiting = async {
             loop {
                 changes.borrow_and_update();
-                if pending().is_empty() || changes.changed().await.is_err() {
+                let is_ready = self.known().configured && pending().is_empty();
+                if is_ready || changes.changed().await.is_err() {
                     return;
                 }
             }
@@ -336,6 +348,7 @@ fn redefine(entry: &Entry, definition: Arc<Definition>) {
     let is_same = before.config == after.config
         && before.timeout == after.timeout
         && before.keep_alive == after.keep_alive
+        && before.network == after.network
         && before.workspace == after.workspace
         && before.directory == after.directory;
     if is_same {

@@ -4,26 +4,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{Prompt, Resource};
 use tokio::time::Instant;
 
 use super::connection::{Connection, connect};
 use super::failure::Failure;
 use super::handler::Signals;
+use super::lists::refresh;
 use super::live::Live;
 use super::oauth::{self, Login};
 use super::orders::{Orders, Wish};
 use super::shared::Shared;
-use super::status::{McpError, NoticeLevel, PromptArgument, PromptInfo, ResourceInfo, ServerEvent, Status};
+use super::status::{NoticeLevel, ServerEvent, Status};
 use super::tool;
 use crate::base::text::prefix;
 use crate::http::redact;
 
 /// The first wait before another try; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// How often a server that ran is started again, and one that never did.
+/// How often a server is tried that ran, that never did, and that is somewhere else: a network comes
+/// back by itself more often than a program.
 const TRIES: u32 = 5;
 const FIRST_TRIES: u32 = 3;
+const REMOTE_TRIES: u32 = 8;
 /// Who ran for so long has a clean slate.
 const HEALTHY: Duration = Duration::from_secs(60);
 /// Lists are fetched at most so often, whatever the server announces.
@@ -264,7 +266,11 @@ impl Actor {
 
     async fn try_again(&mut self, text: &str) {
         self.failures += 1;
-        let most = if self.shared.is_returning() { TRIES } else { FIRST_TRIES };
+        let most = match self.shared.is_returning() {
+            _ if self.wish.definition.config.url.is_some() => REMOTE_TRIES,
+            true => TRIES,
+            false => FIRST_TRIES,
+        };
         if self.failures >= most {
             return self.give_up(&format!("{text} ({} tries)", self.failures)).await;
         }
@@ -381,74 +387,5 @@ impl Actor {
         let server = self.shared.name().to_owned();
         let text = format!("MCP server {server}: {}", prefix(text, MOST_TEXT));
         self.shared.tell(ServerEvent::Notice { server, level, text });
-    }
-}
-
-/// Fetches what is said to have changed.
-async fn refresh(shared: &Arc<Shared>, live: &Live, bits: u8) -> Result<(), Failure> {
-    if bits & Signals::LOGIN != 0 {
-        return Err(Failure::NeedsLogin(String::new()));
-    }
-    if bits & Signals::TOOLS != 0 {
-        shared.change(|state| state.about_to_be_ready = true);
-        let listed = live.tools().await;
-        shared.change(|state| state.about_to_be_ready = false);
-        if let Some(tools) = kept(shared, "tools", listed) {
-            let tools = tool::offered(shared, tools);
-            shared.change(|state| state.tools = tools);
-        }
-    }
-    if bits & Signals::PROMPTS != 0
-        && let Some(prompts) = kept(shared, "prompts", live.prompts().await)
-    {
-        let prompts = prompts.into_iter().map(|prompt| prompt_info(shared.name(), prompt)).collect();
-        shared.change(|state| state.prompts = prompts);
-    }
-    if bits & Signals::RESOURCES != 0
-        && let Some(resources) = kept(shared, "resources", live.resources().await)
-    {
-        let resources = resources.into_iter().map(|resource| resource_info(shared.name(), resource)).collect();
-        shared.change(|state| state.resources = resources);
-    }
-    if bits & Signals::DOUBT != 0 && !live.is_alive().await {
-        return Err(Failure::Passing("it does not answer any more".to_owned()));
-    }
-    Ok(())
-}
-
-/// A list that could not be fetched leaves the old one in place.
-fn kept<T>(shared: &Shared, list: &str, listed: Result<Vec<T>, McpError>) -> Option<Vec<T>> {
-    match listed {
-        Ok(items) => Some(items),
-        // Some servers announce lists that they do not have.
-        Err(McpError::Refused(_)) => Some(Vec::new()),
-        Err(error) => {
-            tracing::warn!(server = shared.name(), list, %error, "a list of an MCP server cannot be fetched");
-            None
-        }
-    }
-}
-
-fn prompt_info(server: &str, prompt: Prompt) -> PromptInfo {
-    let argument = |argument: rmcp::model::PromptArgument| PromptArgument {
-        name: argument.name,
-        description: argument.description.or(argument.title).map(|text| prefix(&text, MOST_TEXT).to_owned()),
-        required: argument.required.unwrap_or(false),
-    };
-    PromptInfo {
-        server: server.to_owned(),
-        description: prompt.description.or(prompt.title).map(|text| prefix(&text, MOST_TEXT).to_owned()),
-        arguments: prompt.arguments.unwrap_or_default().into_iter().map(argument).collect(),
-        name: prompt.name,
-    }
-}
-
-fn resource_info(server: &str, resource: Resource) -> ResourceInfo {
-    ResourceInfo {
-        server: server.to_owned(),
-        uri: resource.uri,
-        name: resource.title.unwrap_or(resource.name),
-        description: resource.description.map(|text| prefix(&text, MOST_TEXT).to_owned()),
-        mime_type: resource.mime_type,
     }
 }

@@ -135,7 +135,7 @@ fn base64_length(data: &str) -> usize {
 fn is_base64(data: &str) -> bool {
     let body = data.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    !data.is_empty() && data.len() % 4 == 0 && data.len() - body.len() <= 2 && body.bytes().all(is_digit)
+    !data.is_empty() && data.len().is_multiple_of(4) && data.len() - body.len() <= 2 && body.bytes().all(is_digit)
 }
 
 #[cfg(test)]

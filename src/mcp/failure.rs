@@ -80,15 +80,12 @@ fn of_http(failure: &HttpFailure) -> Failure {
 }
 
 pub(super) fn of_login(error: &AuthError) -> Failure {
-    let text = one_line(&error.to_string(), SHOWN_WORDS);
     match error {
         AuthError::AuthorizationRequired | AuthError::TokenExpired | AuthError::TokenRefreshRejected(_) => {
             Failure::NeedsLogin(String::new())
         }
-        AuthError::HttpError(_) | AuthError::TokenRefreshFailed(_) | AuthError::CredentialStoreError(_) => {
-            Failure::Passing(text)
-        }
-        _ => Failure::Lasting(text),
+        // Most of it is a network that is not there.
+        other => Failure::Passing(one_line(&format!("its login cannot be used: {other}"), SHOWN_WORDS)),
     }
 }
 

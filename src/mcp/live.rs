@@ -77,28 +77,20 @@ impl Live {
     }
 
     pub(super) async fn tools(&self) -> Result<Vec<rmcp::model::Tool>, McpError> {
-        self.list("tools", |params| {
-            let mut request = ListToolsRequest::default();
-            request.params = params;
-            ClientRequest::ListToolsRequest(request)
-        })
-        .await
+        self.list("tools", |params| ClientRequest::ListToolsRequest(ListToolsRequest { params, ..Default::default() }))
+            .await
     }
 
     pub(super) async fn prompts(&self) -> Result<Vec<rmcp::model::Prompt>, McpError> {
         self.list("prompts", |params| {
-            let mut request = ListPromptsRequest::default();
-            request.params = params;
-            ClientRequest::ListPromptsRequest(request)
+            ClientRequest::ListPromptsRequest(ListPromptsRequest { params, ..Default::default() })
         })
         .await
     }
 
     pub(super) async fn resources(&self) -> Result<Vec<rmcp::model::Resource>, McpError> {
         self.list("resources", |params| {
-            let mut request = ListResourcesRequest::default();
-            request.params = params;
-            ClientRequest::ListResourcesRequest(request)
+            ClientRequest::ListResourcesRequest(ListResourcesRequest { params, ..Default::default() })
         })
         .await
     }
@@ -227,12 +219,12 @@ impl Live {
             unanswered.id = None;
         }
         match outcome {
-            Outcome::Answered(Ok(ServerResult::CallToolResult(result))) => content::output(result, sees_images),
-            Outcome::Answered(Ok(ServerResult::CustomResult(CustomResult(value)))) => {
-                content::unknown_output(&value, sees_images)
-            }
-            Outcome::Answered(Ok(_)) => ToolOutput::error(self.odd_answer().to_string()),
-            Outcome::Answered(Err(error)) => self.failed(error),
+            Outcome::Answered(answer) => match *answer {
+                Ok(ServerResult::CallToolResult(result)) => content::output(result, sees_images),
+                Ok(ServerResult::CustomResult(CustomResult(value))) => content::unknown_output(&value, sees_images),
+                Ok(_) => ToolOutput::error(self.odd_answer().to_string()),
+                Err(error) => self.failed(error),
+            },
             Outcome::Closed => self.failed(ServiceError::TransportClosed),
             Outcome::Stopped => {
                 unanswered.cancel("the user stopped it").await;
@@ -262,7 +254,7 @@ impl Live {
             tokio::select! {
                 biased;
                 answer = &mut handle.rx => {
-                    return Outcome::Answered(answer.unwrap_or(Err(ServiceError::TransportClosed)));
+                    return Outcome::Answered(Box::new(answer.unwrap_or(Err(ServiceError::TransportClosed))));
                 }
                 () = stop.cancelled() => return Outcome::Stopped,
                 () = self.closed.cancelled() => return Outcome::Closed,
@@ -343,7 +335,7 @@ impl Live {
 }
 
 enum Outcome {
-    Answered(Result<ServerResult, ServiceError>),
+    Answered(Box<Result<ServerResult, ServiceError>>),
     Stopped,
     Closed,
     Silent(Duration),

@@ -243,7 +243,7 @@ impl Reader {
         let server = &self.server;
         match quote {
             Some(start) => tracing::warn!(server, reason, start, "skipped on an MCP server's output"),
-            None if self.skipped % 1_000 == 0 => {
+            None if self.skipped.is_multiple_of(1_000) => {
                 tracing::warn!(server, lines = self.skipped, "an MCP server goes on writing nonsense");
             }
             None => {}

@@ -12,7 +12,7 @@ use super::handler::Roots;
 use super::live::Live;
 use super::status::{McpError, PromptInfo, ResourceInfo, ServerEvent, ServerStatus, Status};
 use super::tool::McpTool;
-use crate::config::{McpServerConfig, Secret};
+use crate::config::{McpServerConfig, NetworkConfig, Secret};
 use crate::http::Client;
 
 /// A call waits so long for a server that is just starting.
@@ -39,6 +39,8 @@ pub(super) struct Definition {
     pub(super) timeout: Duration,
     pub(super) keep_alive: Duration,
     pub(super) client: Client,
+    /// What the client was made of.
+    pub(super) network: (NetworkConfig, Duration),
     /// Where a process is started.
     pub(super) directory: Option<PathBuf>,
     /// Tells the folders of one client from those of another.

@@ -2,7 +2,7 @@
 //!
 //! The test runner prints words of its own around it, so every test here is also one of a server
 //! that writes nonsense.
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, clippy::print_stderr, clippy::zombie_processes)]
 
 use std::io::Write;
 use std::time::Duration;

@@ -16,6 +16,7 @@ mod mcp_http;
 mod sandbox;
 mod shell;
 mod support;
+mod mcp_real;
 mod web;
 
 mod history;

@@ -225,6 +225,12 @@ pub fn words(output: &ToolOutput) -> String {
     output.contents.iter().map(text).collect::<Vec<_>>().join("\n")
 }
 
+/// What this process has in memory.
+fn resident_mebibytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096 / (1024 * 1024)
+}
+
 fn echo() -> Value {
     json!({"text": "hi"})
 }
@@ -422,6 +428,7 @@ async fn a_flood_ends_in_a_restart_and_other_servers_do_not_notice() {
     setup.config.mcp.timeout = Duration::from_millis(700);
     let setup = Arc::new(setup.running("flood").await);
     setup.until("good", Status::Running).await;
+    let before = resident_mebibytes();
     let tool = setup.servers.tools().into_iter().find(|tool| tool.spec().full_name() == "flood__flood").unwrap();
     let flooding = tokio::spawn(async move { tool.run(serde_json::Map::new(), Watcher::new().context()).await });
     let good = setup.servers.tools().into_iter().find(|tool| tool.spec().full_name() == "good__echo").unwrap();
@@ -431,6 +438,8 @@ async fn a_flood_ends_in_a_restart_and_other_servers_do_not_notice() {
         assert_eq!(words(&output), "hi");
     }
     assert!(flooding.await.unwrap().error);
+    let grown = resident_mebibytes().saturating_sub(before);
+    assert!(grown < 100, "{grown} MiB");
     wait_until("it is started again", || {
         setup.announced("flood").ends_with(&[Status::Starting, Status::Running])
             && setup.announced("flood").contains(&Status::Failed)

@@ -66,6 +66,7 @@ impl Keeper {
         // Nothing waits for us then: the handshake comes first.
         if hold.is_none() {
             self.session.listening().await;
+            self.run_servers();
         }
         let mut memory = std::mem::take(&mut self.memory);
         let mut asked = BTreeSet::new();
