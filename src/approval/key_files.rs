@@ -68,12 +68,12 @@ pub(super) fn is_named_in(argument: &str) -> bool {
 }
 
 fn is_key_name(name: &str) -> bool {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_environment = name.strip_prefix(".env.").is_some_and(|_| !EXAMPLES.contains(&ending));
     let is_ssh_key = SSH_KEYS.iter().any(|key| name.starts_with(key)) && ending != "pub"
         // Others are called so too; a name with an ending is more likely somebody's source code.
         || name.starts_with("id_") && ending.is_empty();
-    NAMES.contains(&name) || is_environment || is_ssh_key || ENDINGS.contains(&ending) && ending.len() < name.len()
+    NAMES.contains(&name) || is_environment || is_ssh_key || ENDINGS.contains(&ending) && !stem.is_empty()
 }
 
 fn is_secret_of_ssh(name: &str) -> bool {

@@ -1,8 +1,9 @@
-//! The rules of one agent, ready to be held against calls: patterns are compiled once.
+//! The rules of one agent, ready to be held against calls: each pattern is compiled once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use fancy_regex::Regex;
 use serde_json::Value;
@@ -39,8 +40,11 @@ struct Rule {
 
 #[derive(Debug, Clone)]
 struct Pattern {
-    /// `None` for one that cannot be read.
-    regex: Option<Regex>,
+    source: String,
+    dot_is_any: bool,
+    /// Made when it is first needed, because that costs more than all the rest; `None` for one that
+    /// cannot be read.
+    regex: OnceLock<Option<Regex>>,
     /// Whether it was written for quotes as they stand in the text, and without any "not".
     is_about_quotes: bool,
 }
@@ -140,7 +144,7 @@ impl Rule {
         }
         let mut unreadable = None;
         for (argument, patterns) in &self.matchers {
-            if patterns.iter().any(|pattern| pattern.regex.is_none()) {
+            if patterns.iter().any(|pattern| pattern.regex().is_none()) {
                 unreadable = Some(Hit::Unreadable(format!("{name}, which has a pattern that cannot be read")));
             }
             let shell = subject.shell.filter(|_| argument == COMMAND);
@@ -158,16 +162,25 @@ impl Rule {
 impl Pattern {
     fn new(source: &str, dot_is_any: bool) -> Self {
         let says_not = ["(?!", "(?<!", "[^"].iter().any(|not| source.contains(not));
-        Self { regex: whole_match(source, dot_is_any).ok(), is_about_quotes: source.contains(['"', '\'']) && !says_not }
+        Self {
+            source: source.to_owned(),
+            dot_is_any,
+            regex: OnceLock::new(),
+            is_about_quotes: source.contains(['"', '\'']) && !says_not,
+        }
+    }
+
+    fn regex(&self) -> Option<&Regex> {
+        self.regex.get_or_init(|| whole_match(&self.source, self.dot_is_any).ok()).as_ref()
     }
 
     /// Also when the search was given up.
     fn may_match(&self, text: &str) -> bool {
-        self.regex.as_ref().is_some_and(|regex| !matches!(regex.is_match(text), Ok(false)))
+        self.regex().is_some_and(|regex| !matches!(regex.is_match(text), Ok(false)))
     }
 
     fn surely_matches(&self, text: &str) -> bool {
-        self.regex.as_ref().is_some_and(|regex| matches!(regex.is_match(text), Ok(true)))
+        self.regex().is_some_and(|regex| matches!(regex.is_match(text), Ok(true)))
     }
 
     /// A pattern must fit a command both as it is written and as the program gets it: quotes could

@@ -100,16 +100,14 @@ impl ApprovalRule {
 /// A pattern of the configuration as an expression that matches only a whole text. Look-around is
 /// understood, because patterns written for the public server use it.
 pub fn whole_match(pattern: &str, dot_is_any: bool) -> Result<Regex, Box<fancy_regex::Error>> {
-    let build = |text: &str| {
-        RegexBuilder::new(text)
-            .dot_matches_new_line(dot_is_any)
-            .backtrack_limit(MOST_BACKTRACKS)
-            .delegate_size_limit(MAX_COMPILED_BYTES)
-            .build()
-    };
     // By itself first: a pattern with a parenthesis too many would break out of the brackets.
-    build(pattern)?;
-    Ok(build(&format!("\\A(?:{pattern})\\z"))?)
+    fancy_regex::Expr::parse_tree(pattern)?;
+    let regex = RegexBuilder::new(&format!("\\A(?:{pattern})\\z"))
+        .dot_matches_new_line(dot_is_any)
+        .backtrack_limit(MOST_BACKTRACKS)
+        .delegate_size_limit(MAX_COMPILED_BYTES)
+        .build()?;
+    Ok(regex)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

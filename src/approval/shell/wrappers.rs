@@ -97,6 +97,8 @@ const XARGS_VALUES: &[&str] =
 const SHELLS: [&str; 8] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
 const FOREIGN: [&str; 9] = ["fish", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh", "powershell", "cmd"];
 
+const KEYWORDS: [&str; 11] = ["if", "then", "elif", "else", "while", "until", "do", "!", "{", "}", "coproc"];
+
 const UNKNOWN_OPTION: &str = "it runs another command with an option that this server does not know";
 const NO_COMMAND: &str = "what it runs is not a plain command";
 const FROM_INPUT: &str = "a part of what it runs comes from its input";
@@ -124,7 +126,11 @@ pub(super) fn carried(words: &[Word]) -> Carried {
         }
         // A question, not a run.
         "command" if rest.first().is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) => Carried::default(),
-        "alias" | "enable" | "hash" | "coproc" => Carried { doubt: Some(ALIAS), ..Carried::default() },
+        "alias" | "enable" | "hash" => Carried { doubt: Some(ALIAS), ..Carried::default() },
+        // Where the grammar took a keyword for a command.
+        name if KEYWORDS.contains(&name) => {
+            Carried { inner: words_from(rest, 0).into_iter().collect(), is_transparent: false, doubt: Some(NO_COMMAND) }
+        }
         name if SHELLS.contains(&name) => shell(rest),
         name if FOREIGN.contains(&name) => {
             Carried { inner: script(rest), is_transparent: false, doubt: Some(FOREIGN_SHELL) }
@@ -170,9 +176,23 @@ fn unwrap(wrapper: &Wrapper, rest: &[Word]) -> Carried {
     if rest.get(at).is_some_and(plain::is_special) {
         carried.doubt.get_or_insert(NO_COMMAND);
     }
-    carried.inner.extend(words_from(rest, at));
+    let inner = words_from(rest, at);
+    carried.inner.extend(if carried.doubt == Some(FROM_INPUT) { inner.map(with_more) } else { inner });
     carried.is_transparent &= !carried.inner.is_empty();
     carried
+}
+
+/// The command with an argument that is not known.
+fn with_more(inner: Inner) -> Inner {
+    match inner {
+        Inner::Words(mut words) => {
+            let end = words.last().map_or(0, |word| word.end);
+            let unknown = Word { text: "{}".to_owned(), doubt: Some(FROM_INPUT), start: end, end, ..Word::default() };
+            words.push(unknown);
+            Inner::Words(words)
+        }
+        script => script,
+    }
 }
 
 /// How many words this option takes; `None` if it is none that is known.
@@ -268,14 +288,9 @@ fn find(rest: &[Word]) -> Carried {
 
 fn files_found(rest: &[Word]) -> Carried {
     let runs = |word: &Word| matches!(word.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
-    match rest.iter().position(runs) {
-        Some(at) => Carried {
-            inner: words_from(rest, at + 1).into_iter().collect(),
-            doubt: Some(FROM_INPUT),
-            ..Carried::default()
-        },
-        None => Carried::default(),
-    }
+    let Some(at) = rest.iter().position(runs) else { return Carried::default() };
+    let inner = words_from(rest, at + 1).map(with_more).into_iter().collect();
+    Carried { inner, doubt: Some(FROM_INPUT), ..Carried::default() }
 }
 
 /// Git runs what its settings and some of its options say.

@@ -24,11 +24,11 @@ const DENIED_COMMANDS: [&str; 11] = [
     // Output into files, except scratch files.
     r"> (?!/tmp/(?!.*\.\.)).*",
     r"(rm|rmdir|unlink|shred|mv|cp|ln|install|touch|mkdir|mkfifo|mknod|truncate|tee|dd|patch|rsync|scp)( .*)?",
-    r"(chmod|chown|chgrp|chattr|setfacl|mkfs(\.\w+)?|mount|umount)( .*)?",
+    r"(chmod|chown|chgrp|chattr|setfacl|mkfs(\.[a-z0-9]+)?|mount|umount)( .*)?",
     r"(sed|perl|ruby) (.* )?(-[A-Za-z0-9]*i.*|--in-place.*)",
     r"g?awk (.* )?(-i|--include)[ =]?inplace.*",
     r"find (.* )?-(delete|fprint|fls).*",
-    r"git( -[cC] \S+| --?[A-Za-z]\S*)* (add|am|apply|bisect|cherry-pick|clean|clone|commit|fetch|gc|init|merge|mv|pull|push|rebase|reset|restore|revert|rm|stash|submodule|switch|update-index|update-ref|worktree|checkout)( .*)?",
+    r"git( -[cC] [^ ]+| --?[A-Za-z][^ ]*)* (add|am|apply|bisect|cherry-pick|clean|clone|commit|fetch|gc|init|merge|mv|pull|push|rebase|reset|restore|revert|rm|stash|submodule|switch|update-index|update-ref|worktree|checkout)( .*)?",
     r"(npm|pnpm|yarn|bun) (.* )?(i|in|install|ci|add|remove|rm|uninstall|update|upgrade|link|publish|dedupe)( .*)?",
     r"(pip|pip3|pipx|uv|poetry|conda|gem|bundle|composer|cargo|go|dotnet) (.* )?(install|uninstall|add|remove|update|upgrade|publish|get|sync)( .*)?",
     r"(apt|apt-get|dnf|yum|pacman|apk|zypper|brew|snap|port|nix-env) .*",
