@@ -243,9 +243,15 @@ impl Shared {
     /// The hits, and whether everything that is known was searched. Nothing when the table was
     /// sorted anew meanwhile, or somebody panicked.
     async fn search(self: Arc<Self>, needle: &Arc<Needle>, limit: usize) -> Option<(Vec<Hit>, bool)> {
-        let (planning, planned) = (Arc::clone(&self), Arc::clone(needle));
-        let plan = tokio::task::spawn_blocking(move || planning.candidates(&planned)).await;
-        let (layout, candidates) = plan.ok()?;
+        // Nearly always nobody writes, and there is nothing to wait for.
+        let plan = self.table.try_read().ok().map(|table| self.candidates(&table, needle));
+        let (layout, candidates) = match plan {
+            Some(plan) => plan,
+            None => {
+                let (shared, needle) = (Arc::clone(&self), Arc::clone(needle));
+                tokio::task::spawn_blocking(move || shared.candidates(&shared.table(), &needle)).await.ok()?
+            }
+        };
         let searched = candidates.to;
         let parts = (candidates.len() / LEAST_PART).clamp(1, walk::threads());
         let stop = StopOnDrop::default();
@@ -312,11 +318,8 @@ impl Shared {
     }
 
     /// What has to be searched: everything, or what a shorter query found and what came since.
-    fn candidates(&self, needle: &Needle) -> (u64, Candidates) {
-        let (layout, to) = {
-            let table = self.table();
-            (table.layout(), table.len())
-        };
+    fn candidates(&self, table: &Table, needle: &Needle) -> (u64, Candidates) {
+        let (layout, to) = (table.layout(), table.len());
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.retain(|answer| answer.layout == layout);
         let narrower = answers.iter().filter(|answer| needle.text().starts_with(&answer.query));

@@ -13,10 +13,10 @@ mod jobs;
 mod mcp;
 mod mcp_editor;
 mod mcp_http;
+mod mcp_real;
 mod sandbox;
 mod shell;
 mod support;
-mod mcp_real;
 mod web;
 
 mod history;

@@ -233,7 +233,7 @@ async fn a_query_that_grows_searches_only_what_fitted_and_what_came_since() {
     assert_eq!(found(&index, root, "c").await.len(), 3);
     assert_eq!(found(&index, root, "cht").await.len(), 3);
     let fitting = |query: &str| {
-        let (_, candidates) = index.shared.candidates(&Needle::new(query));
+        let (_, candidates) = index.shared.candidates(&index.shared.table(), &Needle::new(query));
         candidates.len()
     };
     assert_eq!((fitting("chtp"), fitting("m"), fitting("c h")), (3, 4, 3));

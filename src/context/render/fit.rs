@@ -50,6 +50,8 @@ pub(super) struct Block {
     tag: &'static str,
     attributes: Vec<(&'static str, String)>,
     content: String,
+    /// What is special about it, for the user too.
+    remark: Option<String>,
     /// The file, if the content is all of it.
     pub(super) seen: Option<SeenFile>,
 }
@@ -67,7 +69,8 @@ impl Block {
 
     /// Says what is special about it.
     pub(super) fn remarked(self, remark: Option<String>) -> Self {
-        remark.iter().fold(self, |block, remark| block.named("note", remark))
+        let block = remark.iter().fold(self, |block, remark| block.named("note", remark));
+        Self { remark, ..block }
     }
 
     pub(super) fn length(&self) -> usize {
@@ -107,6 +110,8 @@ fn put(item: Item, share: usize, rendered: &mut Rendered) {
         if block.need() <= left {
             left -= block.need();
             shown += 1;
+            let remark = block.remark.as_ref().filter(|_| total == 1);
+            rendered.problems.extend(remark.map(|remark| format!("{}: {remark}", item.name)));
             rendered.parts.push(block.part(&block.content));
             rendered.seen.extend(block.seen);
             continue;

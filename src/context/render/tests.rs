@@ -170,6 +170,7 @@ async fn files_that_were_sent_whole_were_seen() {
     let seen = |name: &str, content: &str| SeenFile { path: real(name), content: content.into() };
     assert_eq!(rendered.seen, [seen("whole.rs", "all of it\n"), seen("d/in.rs", "x")]);
     assert!(world.short(&rendered)[2].contains("note=\"not UTF-8;"), "{:?}", rendered.parts);
+    assert_eq!(rendered.problems.len(), 1, "the user is told too: {:?}", rendered.problems);
 }
 
 #[tokio::test]
@@ -249,6 +250,20 @@ async fn a_directory_is_bounded_and_says_what_is_missing() {
     let tight = world.render("hi", &directory, Budget { bytes: 20_000 }).await;
     let total: usize = world.short(&tight).iter().map(String::len).sum();
     assert!(total < 40_000 && !tight.seen.is_empty(), "{total}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_to_files_and_directories_are_followed_once() {
+    let world = World::new(&[("d/a.rs", b"x")]);
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, world.folder.path().join(name)).unwrap();
+    link("d", "link");
+    link("../d", "d/round");
+    link("a.rs", "d/b.rs");
+    let texts = world.texts("", &[Context::Directory { path: world.path("link") }]).await;
+    assert_eq!(texts, ["<file name=\"link/a.rs\">\nx\n</file>", "<file name=\"link/b.rs\">\nx\n</file>"]);
+    let rendered = world.render("", &[world.file("link/b.rs")], ROOM).await;
+    assert_eq!(rendered.seen[0].path, std::fs::canonicalize(world.path("d/a.rs")).unwrap());
 }
 
 #[tokio::test]
