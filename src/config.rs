@@ -14,6 +14,7 @@ pub mod transit;
 pub mod trust;
 pub mod watch;
 
+mod copilot;
 mod decode;
 mod document;
 mod files;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use copilot::CopilotConfig;
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
     Ruling, Sandbox, ShellConfig, ToolCallConfig,
@@ -61,6 +63,7 @@ pub struct Config {
     pub custom_tools: BTreeMap<String, CustomToolConfig>,
     /// How long the editor's language servers may take to answer.
     pub lsp_timeout: Duration,
+    pub copilot: CopilotConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -240,6 +243,7 @@ impl Default for Config {
             disabled_tools: Vec::new(),
             custom_tools: BTreeMap::new(),
             lsp_timeout: Duration::from_secs(30),
+            copilot: CopilotConfig::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! an inbox. The table here holds only handles. What must not wait behind the inbox, the
 //! interruption of a running turn, goes through a token in the handle.
 
+pub mod ask;
 pub mod event;
 pub mod login;
 pub mod prompt;
@@ -34,6 +35,7 @@ use crate::providers::Registry;
 use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 
+pub use ask::{Answer, Question};
 use chat::{ChatHandle, Command};
 pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,

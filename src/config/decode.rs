@@ -6,6 +6,7 @@
 //! secret.
 
 mod choices;
+mod copilot;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,6 +50,7 @@ impl<'a> Decoder<'a> {
         config.models_dev &= !self.is_isolated(values);
         self.flag(values, "modelsDev", &mut config.models_dev, defaults.models_dev);
         self.agents(values, config);
+        self.copilot(values, config);
         self.variants_by_model(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
         self.seconds(values, "connectTimeoutSeconds", &mut config.connect_timeout, defaults.connect_timeout);

@@ -29,7 +29,7 @@ use crate::llm::{
 };
 use crate::providers::retry;
 
-use failure::random01;
+pub(super) use failure::random01;
 use gather::Gathered;
 use open::OpenReason;
 pub(super) use open::OpenState;
