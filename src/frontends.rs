@@ -1,10 +1,13 @@
 //! One module per contract. Each turns its wire (or a person's typing) into engine calls, and
 //! engine events into its own messages; none of them holds logic that another would need.
 
+pub mod copilot;
 pub mod eca;
 pub mod manage;
+pub mod stdio;
 pub mod terminal;
 
 mod assemble;
+mod traffic;
 
 pub use assemble::Surroundings;
