@@ -12,6 +12,7 @@ mod server;
 mod chat;
 mod configuration;
 mod contexts;
+mod copilot;
 mod dialects;
 mod errors;
 mod framing;

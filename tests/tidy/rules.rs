@@ -61,6 +61,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["reqwest"], &["src/http", "src/providers"]),
     (&["rustls"], &["src/http"]),
     (&["sse_stream"], &["src/providers"]),
+    (&["saphyr_parser"], &["src/frontends/copilot/spec"]),
     (&["rusqlite"], &["src/store"]),
     (&["jsonc_parser"], &["src/config"]),
     (&["clap"], &["src/cli"]),

@@ -26,9 +26,13 @@ impl Intake {
         safe
     }
 
-    /// The model goes on after an interruption, perhaps with another fence.
-    pub(super) fn go_on(&mut self) {
-        self.reader.go_on();
+    /// The model goes on after an interruption, perhaps with another fence. Returns code as
+    /// [`push`](Self::push) does.
+    pub(super) fn go_on(&mut self) -> String {
+        let code = self.reader.go_on();
+        let safe = self.guard.push(&code);
+        self.code.push_str(&safe);
+        safe
     }
 
     /// The answer is complete. Returns the rest, with the default export that the application needs.

@@ -81,7 +81,8 @@ async fn converse(
             }
             End::Cut(_) => {
                 continued += 1;
-                reader.go_on();
+                let held = reader.go_on();
+                job.pass_on(&held).await?;
                 prompts::GO_ON
             }
             End::Complete => {

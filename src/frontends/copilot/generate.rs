@@ -59,7 +59,8 @@ async fn from_model(
             End::Cut(failure) if continued == MOST_CONTINUES || spoken.text.is_empty() => return Err(failure),
             End::Cut(_) => {
                 continued += 1;
-                intake.go_on();
+                let held = intake.go_on();
+                job.pass_on(&held).await?;
                 prompts::GO_ON
             }
             End::Complete => {

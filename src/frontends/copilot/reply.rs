@@ -65,8 +65,8 @@ impl ReplyReader {
         }
     }
 
-    pub(super) fn go_on(&mut self) {
-        self.intake.go_on();
+    pub(super) fn go_on(&mut self) -> String {
+        self.intake.go_on()
     }
 
     /// The answer is complete: says what it is, if it is anything.

@@ -69,10 +69,13 @@ impl CodeReader {
         code
     }
 
-    pub(in crate::frontends::copilot) fn go_on(&mut self) {
+    /// The answer broke off and goes on. Returns code of which it was not yet known what it is.
+    pub(in crate::frontends::copilot) fn go_on(&mut self) -> String {
         self.resumed = matches!(self.state, State::Fenced(_) | State::Plain);
         // A fence may follow in the middle of a line that was broken off.
         self.passing = false;
+        let is_code = self.resumed && !self.held.contains('`');
+        if is_code { std::mem::take(&mut self.held) } else { String::new() }
     }
 
     /// The end of the answer; returns the rest of the code.

@@ -64,11 +64,14 @@ fn an_interrupted_answer_goes_on_with_or_without_another_fence() {
     ] {
         let mut intake = Intake::default();
         let mut code = intake.push(first);
-        intake.go_on();
+        code += &intake.go_on();
         code += &intake.push(second);
         code += &intake.finish();
         assert_eq!(code, "const a = 1;\nexport default a;\n", "{first:?} {second:?}");
     }
+    let mut intake = Intake::default();
+    let code = intake.push("```tsx\n<p>\n  ") + &intake.go_on() + &intake.push("```\n<b/>\n```") + &intake.finish();
+    assert_eq!(code, "<p>\n  <b/>\n");
 }
 
 #[test]
