@@ -27,6 +27,7 @@ mod reply;
 mod spec;
 
 use std::io::{self, Read, Write};
+use std::pin::pin;
 use std::time::Duration;
 
 use crate::frontends::{Surroundings, traffic};
@@ -52,14 +53,21 @@ pub async fn serve(
 ) -> io::Result<()> {
     let Connection { peer, mut incoming } = newline::connect(input, traffic::LoggedWriter(output), DIALECT)?;
     let broken = peer.outbox().broken();
-    let desk = Desk::new(peer.clone(), Backend::start(surroundings).await);
+    // Heard from now on: an application may end us before we have begun.
+    let mut terminate = pin!(signals::terminate());
+    let backend = tokio::select! {
+        biased;
+        () = &mut terminate => return Ok(()),
+        backend = Backend::start(surroundings) => backend,
+    };
+    let desk = Desk::new(peer.clone(), backend);
     let reason = tokio::select! {
         end = desk.run(&mut incoming) => match end {
             End::Input => "end of input",
             End::Exit => "exit",
         },
         () = broken.cancelled() => "the client stopped reading",
-        () = signals::terminate() => "a signal",
+        () = &mut terminate => "a signal",
     };
     tracing::info!(reason, "the connection ends");
     desk.cancel_all();

@@ -308,7 +308,7 @@ mod tests {
             ("chat", json!({"message": "x", "context": {"hasActiveSpec": 1}}), "hasActiveSpec"),
         ] {
             let message = refused(method, params.clone());
-            assert!(message.starts_with(&format!("{field}")), "{method} {params}: {message}");
+            assert!(message.starts_with(field), "{method} {params}: {message}");
         }
         assert!(Call::read("initialize", None).is_none());
         assert!(Call::read("chat", None).unwrap().is_err());

@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn calls_count_before_words() {
         let submitted = call(SUBMIT, json!({"code": CODE, "description": "d", "assumptions": ["x"]}));
-        let (reply, code) = read("", &[submitted.clone()]);
+        let (reply, code) = read("", std::slice::from_ref(&submitted));
         assert_eq!(reply, Some(Reply::Code { description: Some("d".into()), assumptions: vec!["x".into()] }));
         assert_eq!(code.trim_end(), CODE.trim_end());
         let broken = ToolCall { arguments: "{\"code\": \"x".into(), ..submitted };

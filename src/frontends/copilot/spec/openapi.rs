@@ -1,4 +1,4 @@
-//! OpenAPI 3.0, 3.1 and later 3.x.
+//! OpenAPI 3.0, 3.1 and later 3.x, and what Swagger shares with them.
 
 use serde_json::{Map, Value};
 

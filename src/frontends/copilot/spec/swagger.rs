@@ -1,4 +1,4 @@
-//! Swagger 2.0.
+//! Swagger 2.0, which says the same as OpenAPI 3 in other places.
 
 use serde_json::{Map, Value};
 
