@@ -132,6 +132,10 @@ impl Keeper {
 
     /// Looks for a model where none is configured.
     async fn find_model(&self, config: &Config) {
+        if let Some(Err(unknown)) = config.copilot.model.as_ref().map(|name| self.engine.registry().resolve(name, None))
+        {
+            tracing::warn!("copilot.model: {unknown}");
+        }
         if self.engine.answering_model(config.copilot.model.as_deref()).is_none() {
             let patience = if config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
             let _ = tokio::time::timeout(patience, self.engine.refresh_models()).await;

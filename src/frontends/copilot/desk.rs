@@ -22,7 +22,7 @@ use super::params::{Call, Initialize, wrapped};
 use super::{customize, generate};
 use crate::frontends::traffic;
 use crate::transport::newline::Peer;
-use crate::transport::{ByteHold, Id, Incoming, Message, ResponseError};
+use crate::transport::{ByteHold, Id, Incoming, Message, Outcome, ResponseError};
 
 /// Requests that may be worked on or wait; the contract names this number.
 pub(super) const MOST_REQUESTS: usize = 100;
@@ -36,6 +36,8 @@ pub(super) struct Desk {
     /// Turns with the models.
     pub(super) models: Semaphore,
     room: Arc<Semaphore>,
+    /// Answers that wait for the client to read.
+    late: Arc<Semaphore>,
     running: DashMap<Id, CancellationToken>,
     streaming: AtomicBool,
     tabs: Mutex<Tabs>,
@@ -57,6 +59,7 @@ impl Desk {
             backend,
             models: Semaphore::new(parallel.clamp(1, MOST_REQUESTS)),
             room: Arc::new(Semaphore::new(MOST_REQUESTS)),
+            late: Arc::new(Semaphore::new(MOST_REQUESTS)),
             running: DashMap::new(),
             streaming: AtomicBool::new(true),
             tabs: Mutex::default(),
@@ -69,13 +72,12 @@ impl Desk {
             match next {
                 Incoming::End { .. } => return End::Input,
                 Incoming::Bad { code, message, id } => {
-                    tracing::warn!(code, %message, "a line could not be read");
-                    let error = ResponseError { code, message, data: None };
-                    self.peer.respond_now(&id.unwrap_or(Id::Null), &Err(error));
+                    tracing::warn!(code, problem = %message, "a line could not be read");
+                    self.answer(id.unwrap_or(Id::Null), Err(ResponseError { code, message, data: None }));
                 }
                 Incoming::Message { message, hold } => {
-                    if self.on_message(message, hold).await == Some(End::Exit) {
-                        return End::Exit;
+                    if let Some(end) = self.on_message(message, hold) {
+                        return end;
                     }
                 }
             }
@@ -97,7 +99,7 @@ impl Desk {
         self.tabs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn on_message(self: &Arc<Self>, message: Message, hold: ByteHold) -> Option<End> {
+    fn on_message(self: &Arc<Self>, message: Message, hold: ByteHold) -> Option<End> {
         match message {
             Message::Response { id, .. } => {
                 tracing::debug!(%id, "an answer to nothing we asked");
@@ -109,7 +111,7 @@ impl Desk {
             }
             Message::Request { id, method, params } => {
                 traffic::received(&method, params.as_ref());
-                self.on_request(id, &method, params, hold).await
+                self.on_request(id, &method, params, hold)
             }
         }
     }
@@ -128,11 +130,11 @@ impl Desk {
         None
     }
 
-    async fn on_request(self: &Arc<Self>, id: Id, method: &str, params: Option<Value>, hold: ByteHold) -> Option<End> {
+    fn on_request(self: &Arc<Self>, id: Id, method: &str, params: Option<Value>, hold: ByteHold) -> Option<End> {
         let answer = match method {
             INITIALIZE => Initialize::read(params).map(|client| self.welcome(&client)),
             EXIT | SHUTDOWN => {
-                let _ = self.peer.respond(&id, &Ok(Value::Null)).await;
+                self.answer(id, Ok(Value::Null));
                 return Some(End::Exit);
             }
             _ => match Call::read(method, params) {
@@ -144,8 +146,25 @@ impl Desk {
                 },
             },
         };
-        let _ = self.peer.respond(&id, &answer.map_err(ResponseError::from)).await;
+        self.answer(id, answer.map_err(ResponseError::from));
         None
+    }
+
+    /// Answers without waiting here: what comes next, an `exit` for one, must be heard although
+    /// the client does not read.
+    fn answer(&self, id: Id, outcome: Outcome) {
+        if self.peer.respond_now(&id, &outcome) {
+            return;
+        }
+        let Ok(place) = Arc::clone(&self.late).try_acquire_owned() else {
+            tracing::warn!(%id, "the client floods us and does not read; a request is not answered");
+            return;
+        };
+        let peer = self.peer.clone();
+        tokio::spawn(async move {
+            let _ = peer.respond(&id, &outcome).await;
+            drop(place);
+        });
     }
 
     fn welcome(&self, client: &Initialize) -> Value {

@@ -56,7 +56,7 @@ impl Failure {
     }
 
     pub(super) fn too_large(estimated: u64, limit: u64) -> Self {
-        Self::new(CONTEXT_TOO_LARGE, "The input is larger than the model can read")
+        Self::new(CONTEXT_TOO_LARGE, "The input is larger than a model can read")
             .with(json!({"estimatedTokens": estimated, "limit": limit}))
     }
 

@@ -18,7 +18,7 @@ mod sdl;
 mod swagger;
 mod yaml;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub(super) use digest::{Detail, digest};
 pub(super) use kinds::read;
@@ -36,6 +36,8 @@ pub(super) struct Spec {
     pub(super) operations: Vec<Operation>,
     pub(super) models: Vec<Model>,
     pub(super) security: Vec<Security>,
+    /// Where each model stands, once all are known.
+    places: HashMap<String, usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,17 +178,22 @@ impl Spec {
             operations: Vec::new(),
             models: Vec::new(),
             security: Vec::new(),
+            places: HashMap::new(),
         }
     }
 
+    /// With its models known by their names.
+    fn indexed(mut self) -> Self {
+        self.places = self.models.iter().enumerate().map(|(at, model)| (model.name.clone(), at)).collect();
+        self
+    }
+
     pub(super) fn model(&self, name: &str) -> Option<&Model> {
-        self.models.iter().find(|model| model.name == name)
+        self.models.get(*self.places.get(name)?)
     }
 
     /// The names of the models that an endpoint or operation needs, directly or through another.
     pub(super) fn used_models(&self) -> BTreeSet<&str> {
-        let by_name: std::collections::BTreeMap<&str, &Model> =
-            self.models.iter().map(|model| (model.name.as_str(), model)).collect();
         let mut waiting: Vec<&Shape> = Vec::new();
         for endpoint in &self.endpoints {
             waiting.extend(endpoint.parameters.iter().map(|parameter| &parameter.field.shape));
@@ -200,8 +207,8 @@ impl Spec {
         let mut used = BTreeSet::new();
         while let Some(shape) = waiting.pop() {
             if let Shape::Model(name) = shape {
-                if let Some((name, model)) = by_name.get_key_value(name.as_str())
-                    && used.insert(*name)
+                if let Some(model) = self.model(name)
+                    && used.insert(model.name.as_str())
                 {
                     waiting.push(&model.shape);
                 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Dialect;
 use crate::transport::envelope::{Id, Outcome, ResponseError};
-use crate::transport::outbox::{Closed, Frame, Kind, Outbox};
+use crate::transport::outbox::{Closed, Frame, Kind, Outbox, PushError};
 use crate::transport::pending::Pending;
 
 /// Cheap to clone; all clones write to the same peer.
@@ -74,10 +74,9 @@ impl Peer {
         self.outbox.push(self.response(id, outcome)).await
     }
 
-    /// Answers at once or not at all: for what nobody works on, such as a line that is no message.
-    pub fn respond_now(&self, id: &Id, outcome: &Outcome) {
-        // Without room the peer floods us and does not read: it would not see it.
-        let _ = self.outbox.try_push(self.response(id, outcome));
+    /// Answers at once; false when there is no room for it now.
+    pub fn respond_now(&self, id: &Id, outcome: &Outcome) -> bool {
+        !matches!(self.outbox.try_push(self.response(id, outcome)), Err(PushError::Full(_)))
     }
 
     pub async fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Closed> {

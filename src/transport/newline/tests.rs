@@ -121,7 +121,7 @@ async fn every_message_is_one_line_with_the_version() {
     peer.respond(&Id::Number(1), &Ok(json!({"text": "a\nb"}))).await.unwrap();
     peer.respond(&Id::String("x".into()), &Ok(Value::Null)).await.unwrap();
     let error = ResponseError { code: -32000, message: "no".into(), data: Some(json!({"why": 1})) };
-    peer.respond_now(&Id::Null, &Err(error));
+    assert!(peer.respond_now(&Id::Null, &Err(error)));
     peer.notify("n", &json!({"a": 1})).await.unwrap();
     drop(peer);
     let lines = ends.written();

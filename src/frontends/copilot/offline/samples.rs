@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::frontends::copilot::spec::{Field, Shape, Spec};
 
-const DEEPEST: usize = 4;
-const MOST_FIELDS: usize = 20;
+const DEEPEST: usize = 3;
+const MOST_FIELDS: usize = 12;
 const ROWS: i64 = 3;
 
 /// A sample; lists have a few rows.

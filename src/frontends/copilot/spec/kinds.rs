@@ -7,6 +7,10 @@ use super::{Format, Spec, introspection, normalized, openapi, sdl, swagger, yaml
 
 /// Reads a specification, which is an object or the text of one.
 pub(in crate::frontends::copilot) fn read(spec: &Value) -> Result<Spec, Problems> {
+    read_value(spec).map(Spec::indexed)
+}
+
+fn read_value(spec: &Value) -> Result<Spec, Problems> {
     match spec {
         Value::Object(document) => read_document(document),
         Value::String(text) => read_text(text),
@@ -60,11 +64,11 @@ fn read_text(text: &str) -> Result<Spec, Problems> {
     if text.starts_with(['{', '[']) {
         let parsed: Result<Value, _> = serde_json::from_str(text);
         return match parsed {
-            Ok(document @ Value::Object(_)) => read(&document),
+            Ok(document @ Value::Object(_)) => read_value(&document),
             Ok(_) => Err(Problems::one("", "the specification must be an object")),
             // Flow style is YAML too, and `{` may also begin a GraphQL query.
             Err(error) => match yaml::read(text) {
-                Ok(document @ Value::Object(_)) => read(&document),
+                Ok(document @ Value::Object(_)) => read_value(&document),
                 _ => Err(Problems::one("", format!("the specification is not valid JSON: {error}"))),
             },
         };
@@ -73,7 +77,7 @@ fn read_text(text: &str) -> Result<Spec, Problems> {
         return sdl::read(text);
     }
     match yaml::read(text) {
-        Ok(document @ Value::Object(_)) => read(&document),
+        Ok(document @ Value::Object(_)) => read_value(&document),
         Ok(_) => Err(Problems::one("", "the text is neither JSON nor YAML nor a GraphQL schema")),
         Err(error) => Err(Problems::one("", format!("the specification is not valid YAML: {error}"))),
     }
