@@ -35,7 +35,7 @@ use crate::providers::Registry;
 use crate::state::Secrets;
 use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 
-pub use ask::{Answer, Question};
+pub use ask::{Answer, Models, Question};
 use chat::{ChatHandle, Command};
 pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,

@@ -254,14 +254,14 @@ mod tests {
                  \"agent\": {\"mine\": {\"mod\": 1}}, \"chat\": {\"titel\": true}}"
             ),
             [
-                "5:agent.mine.mod: unknown key; did you mean \"mode\"?",
-                "5:chat.titel: unknown key; did you mean \"title\"?",
-                "2:default_model: unknown key; did you mean \"defaultModel\"?",
                 "1:defualtModel: unknown key; did you mean \"defaultModel\"?",
+                "2:default_model: unknown key; did you mean \"defaultModel\"?",
                 "4:providers.p.url.URL: unknown key; did you mean \"url\"?",
-                "4:providers.p.url.models.gpt-4.1.limit.contxt: unknown key; did you mean \"context\"?",
                 "4:providers.p.url.models.gpt-4.1.limits: unknown key; did you mean \"limit\"?",
                 "4:providers.p.url.models.gpt-4.1.zzz: unknown key; it is ignored",
+                "4:providers.p.url.models.gpt-4.1.limit.contxt: unknown key; did you mean \"context\"?",
+                "5:agent.mine.mod: unknown key; did you mean \"mode\"?",
+                "5:chat.titel: unknown key; did you mean \"title\"?",
             ]
         );
     }

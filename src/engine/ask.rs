@@ -3,18 +3,25 @@
 //! For contracts whose requests stand for themselves. Retries are the engine's here too; they end
 //! where the caller's deadline would not be met, and with the first words of an answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::join;
 use tokio::time::Instant;
 
+use super::request;
 use super::turn::random01;
-use super::{Engine, request};
 use crate::base::ModelId;
 use crate::config::RetryConfig;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError, Message, ModelInfo, Provider, Request, ToolSpec};
-use crate::providers::{Guide, retry};
+use crate::providers::{Guide, Registry, retry};
+
+/// The models, for those who need nothing else of an engine. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct Models {
+    registry: Arc<RwLock<Registry>>,
+}
 
 /// What is asked. Neighbours of one role are joined.
 #[derive(Debug, Clone)]
@@ -42,15 +49,43 @@ pub struct Answer {
     over: bool,
 }
 
-impl Engine {
+impl Models {
+    pub fn new(registry: Registry) -> Self {
+        Self { registry: Arc::new(RwLock::new(registry)) }
+    }
+
+    /// Goes on with other providers; what is known of those that stay is kept.
+    pub fn replace(&self, registry: Registry) {
+        registry.adopt(&self.registry());
+        *self.registry.write().unwrap_or_else(PoisonError::into_inner) = registry;
+    }
+
+    /// Asks the providers for their models, and the public catalogue for what is known of them.
+    pub async fn refresh(&self) {
+        let registry = &self.registry();
+        join(registry.refresh(), registry.refresh_catalogue()).await;
+    }
+
     /// What is known of the model that answers: the wished one if that means something, else the
     /// default. `None` while there is nothing but the offline guide, which answers no questions.
-    pub fn answering_model(&self, wished: Option<&str>) -> Option<ModelInfo> {
+    pub fn answering(&self, wished: Option<&str>) -> Option<ModelInfo> {
         let registry = self.registry();
         let wished = wished.and_then(|name| registry.resolve(name, None).ok());
         let model = wished.unwrap_or_else(|| registry.default_model());
         let info = || registry.info(&model).unwrap_or_else(|| ModelInfo::named(model.clone()));
         (model.provider() != Guide::ID).then(info)
+    }
+
+    /// What is wrong with the name of a model, in words for the user.
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        self.registry().resolve(name, None).map(drop).map_err(|unknown| unknown.to_string())
+    }
+
+    /// Every model but the guide.
+    pub fn names(&self) -> Vec<String> {
+        let registry = self.registry();
+        let models = registry.models();
+        models.iter().filter(|model| model.id.provider() != Guide::ID).map(|model| model.id.to_string()).collect()
     }
 
     /// Asks a model. `None` when its provider is gone.
@@ -65,6 +100,10 @@ impl Engine {
         };
         let retry = registry.retry(model.id.provider());
         Some(Answer::new(provider, request, retry, question.deadline))
+    }
+
+    fn registry(&self) -> Registry {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -2,7 +2,7 @@
 //! for them here, in JSON-RPC, one message per line.
 //!
 //! ```text
-//! input ─ reader thread ─ desk ─ one task per request ─ spec, prompts, engine.ask ─ model
+//! input ─ reader thread ─ desk ─ one task per request ─ spec, prompts, engine::ask ─ model
 //! output ─ writer thread ─ outbox ─ responses, and stream/chunk while code is being written
 //! ```
 //!
@@ -79,6 +79,5 @@ pub async fn serve(
     if tokio::time::timeout(FLUSH_DEADLINE, last_words).await.is_err() {
         tracing::warn!("the client did not read everything");
     }
-    desk.backend.shutdown().await;
     Ok(())
 }

@@ -18,7 +18,7 @@ async fn the_handshake_says_what_there_is() {
             "serverName": "copilot-cli",
             "serverVersion": env!("CARGO_PKG_VERSION"),
             "capabilities": {"codeGeneration": true, "customization": true, "streaming": true, "chat": true,
-                "specFormats": ["openapi3", "graphql"], "models": ["mock/m1", "mock/m2", "eca/guide"]},
+                "specFormats": ["openapi3", "graphql"], "models": ["mock/m1", "mock/m2"]},
         })
     );
     // Everything in it is optional, and it may come again.
