@@ -1,7 +1,8 @@
 //! The command line: what each editor may pass, and what a person may type.
 //!
 //! `server` is started by plugins of many versions, so it takes the flags it knows wherever they
-//! stand and ignores everything else. The others are typed by a person, whose slips are reported.
+//! stand and ignores everything else; so do the other commands that programs start, `copilot` and
+//! `stdio`. The rest is typed by a person, whose slips are reported.
 //! Parsing is pure; [`process_arguments`] is the one place that reads the real ones.
 
 use std::ffi::{OsStr, OsString};
@@ -15,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   eca server                                start the server for an editor, on stdin and stdout
   eca server --log-level debug --verbose    the same, with every message logged on stderr
+  eca stdio                                 the same for every contract, told by the first message
   eca chat \"explain this error\"             ask one question and print the answer
   eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines
   eca config show                           what counts in this folder, and where it comes from
@@ -24,6 +26,9 @@ Examples:
 /// Flags of the commands that are followed by a value.
 const FLAGS_WITH_VALUE: [&str; 5] = ["--log-level", "--config-file", "--log-file", "--model", "--agent"];
 
+/// Under this name the program is what applications of the Copilot CLI contract start.
+const COPILOT_NAME: &str = "copilot-cli";
+
 /// Flags of `server` that stand alone.
 const SERVER_SWITCHES: [&str; 2] = ["--verbose", "--stdio"];
 
@@ -32,6 +37,10 @@ const SERVER_SWITCHES: [&str; 2] = ["--verbose", "--stdio"];
 pub enum Cli {
     /// Serve an editor over stdin and stdout
     Server(ServerArgs),
+    /// Serve an application that turns API specifications into user interfaces
+    Copilot(ServerArgs),
+    /// Serve whatever the client speaks, told by its first message
+    Stdio(ServerArgs),
     /// Chat in the terminal
     Chat(ChatArgs),
     /// Look at the configuration
@@ -221,10 +230,14 @@ pub fn temporary_directory() -> PathBuf {
 }
 
 /// Parses `args`, of which the first is the program's name.
-pub fn parse(args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
-    let args: Vec<OsString> = args.skip(1).collect();
+pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
+    let name = args.next().unwrap_or_default();
+    let args: Vec<OsString> = args.collect();
+    if PathBuf::from(name).file_stem() == Some(OsStr::new(COPILOT_NAME)) {
+        return parse_started(&args, None, "copilot");
+    }
     match find_command(&args) {
-        Found::Server(at) => parse_server(&args, at),
+        Found::Started(command, at) => parse_started(&args, at, command),
         Found::Chat(at) => parse_person(args, at, "chat"),
         Found::Config(at) => parse_person(args, at, "config"),
         Found::Trust(at) => parse_person(args, at, "trust"),
@@ -248,8 +261,8 @@ struct Root {
 }
 
 enum Found {
-    /// The position of the word, unless the command was only implied.
-    Server(Option<usize>),
+    /// A command that programs start, and the position of the word, unless it was only implied.
+    Started(&'static str, Option<usize>),
     Chat(usize),
     Config(usize),
     Trust(usize),
@@ -272,9 +285,11 @@ fn find_command(args: &[OsString]) -> Found {
         }
         let after_unknown_flag = std::mem::take(&mut may_be_value);
         match arg.to_string_lossy().as_ref() {
-            "server" => return Found::Server(Some(at)),
+            "server" => return Found::Started("server", Some(at)),
             "chat" => return Found::Chat(at),
             // Words that a flag of a newer plugin may well have as its value.
+            "copilot" if !after_unknown_flag => return Found::Started("copilot", Some(at)),
+            "stdio" if !after_unknown_flag => return Found::Started("stdio", Some(at)),
             "config" if !after_unknown_flag => return Found::Config(at),
             "trust" if !after_unknown_flag => return Found::Trust(at),
             "chats" if !after_unknown_flag => return Found::Chats(at),
@@ -293,13 +308,14 @@ fn find_command(args: &[OsString]) -> Found {
     }
     match unknown {
         Some(word) => Found::Unknown(word),
-        None if stdio => Found::Server(None),
+        None if stdio => Found::Started("stdio", None),
         None => Found::Nothing,
     }
 }
 
-fn parse_server(args: &[OsString], command: Option<usize>) -> Result<Cli, CliExit> {
-    let mut known: Vec<OsString> = vec!["eca".into(), "server".into()];
+/// For the commands that programs start: what is not known is ignored.
+fn parse_started(args: &[OsString], command: Option<usize>, name: &str) -> Result<Cli, CliExit> {
+    let mut known: Vec<OsString> = vec!["eca".into(), name.into()];
     let mut rest = args.iter().enumerate().filter(|(at, _)| Some(*at) != command).map(|(_, arg)| arg).peekable();
     while let Some(arg) = rest.next() {
         let text = arg.to_string_lossy();
@@ -377,9 +393,7 @@ mod tests {
         for (line, expected) in [
             (&["server"][..], plain.clone()),
             (&["server", "--stdio"], stdio.clone()),
-            (&["--stdio"], stdio.clone()),
-            (&["--stdio", "--log-level", "warn"], ServerArgs { log_level: Warn, ..stdio.clone() }),
-            (&["--unknown", "--stdio"], stdio),
+            (&["--stdio", "server"], stdio),
             (&["server", "--log-level", "debug", "--verbose"], server(Debug, true, None, None)),
             (&["server", "--log-level=WARN", "--config-file=/a b.json"], server(Warn, false, Some("/a b.json"), None)),
             (&["--log-level", "debug", "server"], server(Debug, false, None, None)),
@@ -389,11 +403,40 @@ mod tests {
             (&["--foo", "server", "--bar", "baz", "-x", "--qux=1", "word", "--"], plain.clone()),
             (&["--foo", "value", "--foo=bar", "server", "--model", "m"], plain.clone()),
             (&["server", "--verbosely", "--log-level-x", "debug"], plain.clone()),
-            (&["server", "chat", "server", "é"], plain),
+            (&["server", "chat", "server", "é"], plain.clone()),
+            (&["server", "stdio", "copilot"], plain),
             (&["server", "--", "--verbose"], server(Info, true, None, None)),
         ] {
             assert_eq!(parsed(line), Ok(Cli::Server(expected)), "{line:?}");
         }
+    }
+
+    #[test]
+    fn other_contracts_are_as_tolerant() {
+        let plain = server(LogLevel::Info, false, None, None);
+        let stdio = ServerArgs { stdio: true, ..plain.clone() };
+        let warn = ServerArgs { log_level: LogLevel::Warn, ..stdio.clone() };
+        for (line, expected) in [
+            (&["stdio"][..], Cli::Stdio(plain.clone())),
+            (&["--stdio"], Cli::Stdio(stdio.clone())),
+            (&["--stdio", "--log-level", "warn"], Cli::Stdio(warn.clone())),
+            (&["--unknown", "--stdio"], Cli::Stdio(stdio.clone())),
+            (&["stdio", "--from-the-future", "x"], Cli::Stdio(plain.clone())),
+            (&["copilot"], Cli::Copilot(plain.clone())),
+            (&["copilot", "--stdio", "--new=1", "word"], Cli::Copilot(stdio.clone())),
+            (&["--log-level", "warn", "copilot", "--stdio"], Cli::Copilot(warn)),
+            (&["--new", "copilot", "server"], Cli::Server(plain.clone())),
+        ] {
+            assert_eq!(parsed(line), Ok(expected), "{line:?}");
+        }
+        for name in ["copilot-cli", "/opt/bin/copilot-cli", "copilot-cli.exe"] {
+            let run = |line: &[&str]| parse(std::iter::once(name).chain(line.iter().copied()).map(OsString::from));
+            assert_eq!(run(&[]), Ok(Cli::Copilot(plain.clone())));
+            assert_eq!(run(&["--stdio"]), Ok(Cli::Copilot(stdio.clone())));
+            assert_eq!(run(&["server", "chat"]), Ok(Cli::Copilot(plain.clone())), "its name says what it is");
+            assert_eq!(run(&["--version"]).unwrap_err().code, 0);
+        }
+        assert!(matches!(parse(std::iter::empty()), Err(CliExit { code: 1, .. })));
     }
 
     #[test]
@@ -525,6 +568,8 @@ mod tests {
             (&["-h"], 0, true, "eca server --log-level debug"),
             (&["help"], 0, true, help_text),
             (&["server", "--help"], 0, true, "--log-file"),
+            (&["copilot", "--help"], 0, true, "API specifications"),
+            (&["stdio", "--help"], 0, true, "first message"),
             (&["chat", "--help"], 0, true, "--model"),
             (&["--version"], 0, true, &version_text),
             (&["-V"], 0, true, &version_text),

@@ -18,6 +18,7 @@ pub mod watch;
 pub(crate) mod files;
 
 mod agents;
+mod copilot;
 mod customization;
 mod decode;
 mod document;
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use copilot::CopilotConfig;
 pub use customization::{
     CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
@@ -84,6 +86,7 @@ pub struct Config {
     /// What of a workspace is found and listed.
     pub index: IndexConfig,
     pub mcp: McpConfig,
+    pub copilot: CopilotConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -277,6 +280,7 @@ impl Default for Config {
             chat_retention_days: None,
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
+            copilot: CopilotConfig::default(),
         }
     }
 }

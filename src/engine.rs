@@ -5,6 +5,7 @@
 //! an inbox. The table here holds only handles. What must not wait behind the inbox, the
 //! interruption of a running turn, goes through a token in the handle.
 
+pub mod ask;
 pub mod event;
 pub mod login;
 pub mod prompt;
@@ -59,6 +60,7 @@ use crate::tool::{Tool, ToolSpec};
 use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
+pub use ask::{Answer, Models, Question};
 use chat::{ChatHandle, Command, Operation};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;

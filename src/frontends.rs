@@ -2,10 +2,13 @@
 //! engine events into its own messages; none of them holds logic that another would need.
 
 pub mod chats;
+pub mod copilot;
 pub mod eca;
 pub mod manage;
+pub mod stdio;
 pub mod terminal;
 
 mod assemble;
+mod traffic;
 
 pub use assemble::Surroundings;

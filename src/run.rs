@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs};
 use crate::config::load;
-use crate::frontends::{Surroundings, chats, eca, manage, terminal};
+use crate::frontends::{Surroundings, chats, copilot, eca, manage, stdio, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
 use crate::process::{guard, home, limits, parent};
 use crate::transport::standard_streams;
@@ -29,7 +29,9 @@ pub fn run() -> ExitCode {
     parent::remember_parent();
     limits::raise_nofile();
     match cli::parse(cli::process_arguments()) {
-        Ok(Cli::Server(args)) => server(args),
+        Ok(Cli::Server(args)) => server(args, Contract::Eca),
+        Ok(Cli::Copilot(args)) => server(args, Contract::Copilot),
+        Ok(Cli::Stdio(args)) => server(args, Contract::OfTheClient),
         Ok(Cli::Chat(args)) => chat(args),
         Ok(Cli::Config(args)) => exit_code(manage::config(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Trust(args)) => exit_code(manage::trust(args, load::process_environment(), cli::current_directory())),
@@ -38,10 +40,19 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn server(args: ServerArgs) -> ExitCode {
+/// What is spoken on stdin and stdout.
+#[derive(Clone, Copy)]
+enum Contract {
+    Eca,
+    Copilot,
+    /// What the first message says.
+    OfTheClient,
+}
+
+fn server(args: ServerArgs, contract: Contract) -> ExitCode {
     let log = logging::init(LogOptions { level: args.log_level, verbose: args.verbose, log_file: args.log_file });
     let surroundings = Surroundings { environment: load::process_environment(), config_file: args.config_file };
-    let code = match serve(surroundings) {
+    let code = match serve(surroundings, contract) {
         Ok(()) => 0,
         Err(error) => {
             tracing::error!(%error, "the server could not start");
@@ -53,10 +64,17 @@ fn server(args: ServerArgs) -> ExitCode {
     std::process::exit(code)
 }
 
-fn serve(surroundings: Surroundings) -> std::io::Result<()> {
+fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> {
     let (input, output) = (standard_streams::raw_stdin()?, standard_streams::raw_stdout()?);
     let runtime = runtime()?;
-    let served = runtime.block_on(async { tokio::spawn(eca::serve(input, output, surroundings)).await });
+    let served = runtime.block_on(async {
+        let serving = match contract {
+            Contract::Eca => tokio::spawn(eca::serve(input, output, surroundings)),
+            Contract::Copilot => tokio::spawn(copilot::serve(input, output, surroundings)),
+            Contract::OfTheClient => tokio::spawn(stdio::serve(input, output, surroundings)),
+        };
+        serving.await
+    });
     runtime.shutdown_background();
     served.map_err(std::io::Error::other)?
 }

@@ -2,7 +2,7 @@
 //! method names, no lifecycle, no protocol types.
 //!
 //! ```text
-//! stdin ─► reader thread ─► content_length ─► envelope ─► bounded channel ─► front end
+//! stdin ─► reader thread ─► content_length or newline ─► envelope ─► bounded channel ─► front end
 //! front end, engine ─► outbox (one ordered, bounded queue) ─► writer thread ─► stdout
 //! front end ─► pending (requests to the client that wait for an answer)
 //! ```
@@ -14,6 +14,7 @@
 pub mod content_length;
 pub mod envelope;
 pub mod escape;
+pub mod newline;
 pub mod outbox;
 pub mod pending;
 pub mod reader;
@@ -24,4 +25,4 @@ pub use envelope::{EnvelopeError, Id, Message, Outcome, ResponseError};
 pub use escape::escape_json_into;
 pub use outbox::{Closed, Frame, Framing, Kind, Outbox, PushError, TextFrame, WriterHandle};
 pub use pending::{Pending, PendingCall, TooManyPending};
-pub use reader::{ByteHold, Incoming, ReaderLimits, spawn_reader};
+pub use reader::{ByteHold, Incoming, ReaderLimits, spawn_line_reader, spawn_reader};

@@ -6,6 +6,7 @@
 //! secret.
 
 mod choices;
+mod copilot;
 mod customization;
 mod index;
 pub(super) mod mcp;
@@ -64,6 +65,7 @@ impl<'a> Decoder<'a> {
         self.agents(values, config);
         self.tools(values, config);
         self.customization(values, config);
+        self.copilot(values, config);
         self.variants_by_model(values, config);
         self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);

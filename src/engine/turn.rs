@@ -37,7 +37,7 @@ use crate::providers::retry;
 
 pub(super) use breakdown::shares;
 pub(super) use compact::Cause;
-use failure::random01;
+pub(super) use failure::random01;
 use gather::Gathered;
 use open::OpenReason;
 pub(super) use open::OpenState;

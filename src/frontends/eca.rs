@@ -21,7 +21,6 @@ mod session;
 mod sink;
 mod start;
 mod to_wire;
-mod traffic;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -32,7 +31,7 @@ use tower::Service;
 use tower_lsp::jsonrpc::{Request, Response};
 use tower_lsp::{ClientSocket, ExitedError};
 
-use crate::frontends::Surroundings;
+use crate::frontends::{Surroundings, traffic};
 use crate::process::signals;
 use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;

@@ -13,6 +13,8 @@ use serde_json::value::RawValue;
 
 pub const PARSE_ERROR: i64 = -32700;
 pub const INVALID_REQUEST: i64 = -32600;
+pub const METHOD_NOT_FOUND: i64 = -32601;
+pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
 
 /// One message of the peer.
@@ -54,8 +56,43 @@ pub struct EnvelopeError {
     pub id: Option<Id>,
 }
 
-/// Reads one frame.
+/// What a contract demands of an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    pub version: Version,
+    /// Whether `null` is an id that a request may have.
+    pub null_ids: bool,
+    /// The code for params that are neither an object nor an array.
+    pub scalar_params: i64,
+}
+
+/// Whether a message says which JSON-RPC it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    Required,
+    /// It may be left out; where it stands it must be right.
+    Optional,
+}
+
+impl Rules {
+    /// As JSON-RPC 2.0 has it.
+    pub const JSON_RPC: Self = Self { version: Version::Required, null_ids: true, scalar_params: INVALID_REQUEST };
+}
+
+/// A message, and whether it named its version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    pub message: Message,
+    pub versioned: bool,
+}
+
+/// Reads one frame as JSON-RPC 2.0 has it.
 pub fn parse(frame: &[u8]) -> Result<Message, EnvelopeError> {
+    parse_by(frame, &Rules::JSON_RPC).map(|parsed| parsed.message)
+}
+
+/// Reads one frame.
+pub fn parse_by(frame: &[u8], rules: &Rules) -> Result<Parsed, EnvelopeError> {
     let text = std::str::from_utf8(frame)
         .map_err(|error| parse_error(format!("the message is not valid UTF-8 at byte {}", error.valid_up_to())))?;
     let members = read_members(text)?;
@@ -75,15 +112,20 @@ pub fn parse(frame: &[u8]) -> Result<Message, EnvelopeError> {
     }
     match members.jsonrpc.map(RawValue::get) {
         Some("\"2.0\"") => {}
+        None if rules.version == Version::Optional => {}
         Some(_) => return Err(refuse(INVALID_REQUEST, "the member jsonrpc must be \"2.0\"".into())),
         None => return Err(refuse(INVALID_REQUEST, "the member jsonrpc is missing; it must be \"2.0\"".into())),
     }
     if let Some(None) = id {
         return Err(refuse(INVALID_REQUEST, "the id must be a string, a whole number or null".into()));
     }
+    let versioned = members.jsonrpc.is_some();
     if answers {
         let id = id.flatten().ok_or_else(|| invalid_request("a response needs an id"))?;
-        return Ok(Message::Response { id, outcome: read_outcome(&members) });
+        return Ok(Parsed { message: Message::Response { id, outcome: read_outcome(&members) }, versioned });
+    }
+    if !rules.null_ids && id == Some(Some(Id::Null)) {
+        return Err(refuse(INVALID_REQUEST, "the id must be a whole number or a string".into()));
     }
     let Some(method) = method else {
         return Err(refuse(INVALID_REQUEST, "the message has no method, no result and no error".into()));
@@ -94,13 +136,14 @@ pub fn parse(frame: &[u8]) -> Result<Message, EnvelopeError> {
         return Err(refuse(INVALID_REQUEST, "the method is empty".into()));
     }
     let params = match members.params {
-        Some(raw) => read_params(raw.get()).map_err(|(code, message)| refuse(code, message))?,
+        Some(raw) => read_params(raw.get(), rules).map_err(|(code, message)| refuse(code, message))?,
         None => None,
     };
-    Ok(match id.flatten() {
+    let message = match id.flatten() {
         Some(id) => Message::Request { id, method, params },
         None => Message::Notification { method, params },
-    })
+    };
+    Ok(Parsed { message, versioned })
 }
 
 impl Id {
@@ -222,14 +265,14 @@ fn read_id(raw: &str) -> Option<Id> {
     }
 }
 
-fn read_params(raw: &str) -> Result<Option<Value>, (i64, String)> {
+fn read_params(raw: &str, rules: &Rules) -> Result<Option<Value>, (i64, String)> {
     match raw.as_bytes().first() {
         Some(b'n') => Ok(None),
         Some(b'{' | b'[') => match serde_json::from_str(raw) {
             Ok(value) => Ok(Some(value)),
             Err(error) => Err((PARSE_ERROR, format!("the params could not be read: {error}"))),
         },
-        _ => Err((INVALID_REQUEST, "params must be an object or an array".to_owned())),
+        _ => Err((rules.scalar_params, "params must be an object or an array".to_owned())),
     }
 }
 
@@ -367,6 +410,24 @@ mod tests {
         }
         // The id of a response belongs to our own requests, so it must not be echoed.
         assert_eq!(refused(r#"{"id":3,"result":1}"#).1, None);
+    }
+
+    #[test]
+    fn a_contract_may_ask_for_more_or_less() {
+        let bare = Rules { version: Version::Optional, ..Rules::JSON_RPC };
+        let said = |text: &str| parse_by(text.as_bytes(), &bare).map(|parsed| parsed.versioned);
+        assert_eq!(said(r#"{"id":0,"method":"m"}"#), Ok(false));
+        assert_eq!(said(r#"{"id":0,"result":null}"#), Ok(false));
+        assert_eq!(said(r#"{"jsonrpc":"2.0","id":0,"method":"m"}"#), Ok(true));
+        assert_eq!(said(r#"{"jsonrpc":"1.0","id":0,"method":"m"}"#).unwrap_err().code, INVALID_REQUEST);
+
+        let strict = Rules { null_ids: false, scalar_params: INVALID_PARAMS, ..Rules::JSON_RPC };
+        let refused = |text: &str| parse_by(text.as_bytes(), &strict).map_err(|error| (error.code, error.id));
+        let null = refused(r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#).unwrap_err();
+        assert_eq!(null, (INVALID_REQUEST, Some(Id::Null)));
+        let scalar = refused(r#"{"jsonrpc":"2.0","id":3,"method":"m","params":"x"}"#).unwrap_err();
+        assert_eq!(scalar, (INVALID_PARAMS, Some(Id::Number(3))));
+        assert!(refused(r#"{"jsonrpc":"2.0","id":null,"error":{"message":"x"}}"#).is_ok());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::content_length::{self, Decoded, Decoder};
 use super::envelope::{self, EnvelopeError, Id, Message, PARSE_ERROR};
+use super::newline;
 
 const CHUNK: usize = 64 * 1024;
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
@@ -61,22 +62,76 @@ pub fn spawn_reader(
     limits: ReaderLimits,
     sender: Sender<Incoming>,
 ) -> io::Result<JoinHandle<()>> {
-    let reader = Reader { decoder: Decoder::new(limits.frame), budget: Arc::new(Budget::new(limits)), sender };
+    spawn(source, Decoder::new(limits.frame), limits.unhandled_bytes, sender)
+}
+
+/// The same for messages that are lines.
+pub fn spawn_line_reader(
+    source: impl Read + Send + 'static,
+    decoder: newline::Decoder,
+    unhandled_bytes: usize,
+    sender: Sender<Incoming>,
+) -> io::Result<JoinHandle<()>> {
+    spawn(source, decoder, unhandled_bytes, sender)
+}
+
+fn spawn(
+    source: impl Read + Send + 'static,
+    decoder: impl Cut + Send + 'static,
+    unhandled_bytes: usize,
+    sender: Sender<Incoming>,
+) -> io::Result<JoinHandle<()>> {
+    let reader = Reader { decoder, budget: Arc::new(Budget::new(unhandled_bytes)), sender };
     thread::Builder::new().name("message reader".into()).spawn(move || {
         // An error only says that nobody receives any more.
         let _ = reader.run(source);
     })
 }
 
+/// Cuts bytes into messages; one for each framing.
+pub(super) trait Cut {
+    fn push(&mut self, bytes: &[u8]);
+
+    /// The next frame, or what is wrong with the bytes; `None` when more are needed.
+    fn next_frame(&mut self) -> Option<Result<Vec<u8>, String>>;
+
+    /// What is left when the input has ended. Something wrong means that it ended inside a message.
+    fn rest(&mut self) -> Option<Result<Vec<u8>, String>>;
+
+    fn read(&self, frame: &[u8]) -> Result<Message, EnvelopeError>;
+}
+
+impl Cut for Decoder {
+    fn push(&mut self, bytes: &[u8]) {
+        Decoder::push(self, bytes);
+    }
+
+    fn next_frame(&mut self) -> Option<Result<Vec<u8>, String>> {
+        self.next().map(|decoded| match decoded {
+            Decoded::Frame(frame) => Ok(frame),
+            Decoded::Problem(problem) => Err(problem.to_string()),
+        })
+    }
+
+    fn rest(&mut self) -> Option<Result<Vec<u8>, String>> {
+        let ended = std::mem::replace(self, Decoder::new(content_length::Limits::default()));
+        ended.finish().map(|problem| Err(problem.to_string()))
+    }
+
+    fn read(&self, frame: &[u8]) -> Result<Message, EnvelopeError> {
+        envelope::parse(frame)
+    }
+}
+
 struct ReceiverGone;
 
-struct Reader {
-    decoder: Decoder,
+struct Reader<C> {
+    decoder: C,
     budget: Arc<Budget>,
     sender: Sender<Incoming>,
 }
 
-impl Reader {
+impl<C: Cut> Reader<C> {
     fn run(mut self, mut source: impl Read) -> Result<(), ReceiverGone> {
         let mut chunk = vec![0; CHUNK];
         let mut pause = Duration::from_millis(1);
@@ -86,8 +141,8 @@ impl Reader {
                 Ok(length) => {
                     pause = Duration::from_millis(1);
                     self.decoder.push(chunk.get(..length).unwrap_or_default());
-                    while let Some(decoded) = self.decoder.next() {
-                        self.forward(decoded)?;
+                    while let Some(cut) = self.decoder.next_frame() {
+                        self.forward(cut)?;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -105,25 +160,24 @@ impl Reader {
                 }
             }
         };
-        let cut_off = self.decoder.finish();
-        let clean = ended_well && cut_off.is_none();
-        if let Some(problem) = cut_off {
-            let bad = Incoming::Bad { code: PARSE_ERROR, message: problem.to_string(), id: None };
-            self.sender.blocking_send(bad).map_err(|_| ReceiverGone)?;
+        let rest = self.decoder.rest();
+        let clean = ended_well && !matches!(rest, Some(Err(_)));
+        if let Some(cut) = rest {
+            self.forward(cut)?;
         }
         self.sender.blocking_send(Incoming::End { clean }).map_err(|_| ReceiverGone)
     }
 
-    fn forward(&self, decoded: Decoded) -> Result<(), ReceiverGone> {
-        let incoming = match decoded {
-            Decoded::Frame(frame) => {
+    fn forward(&self, cut: Result<Vec<u8>, String>) -> Result<(), ReceiverGone> {
+        let incoming = match cut {
+            Ok(frame) => {
                 let hold = self.budget.take(frame.len(), &self.sender)?;
-                match envelope::parse(&frame) {
+                match self.decoder.read(&frame) {
                     Ok(message) => Incoming::Message { message, hold },
                     Err(EnvelopeError { code, message, id }) => Incoming::Bad { code, message, id },
                 }
             }
-            Decoded::Problem(problem) => Incoming::Bad { code: PARSE_ERROR, message: problem.to_string(), id: None },
+            Err(problem) => Incoming::Bad { code: PARSE_ERROR, message: problem, id: None },
         };
         self.sender.blocking_send(incoming).map_err(|_| ReceiverGone)
     }
@@ -138,8 +192,8 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(limits: ReaderLimits) -> Self {
-        Self { left: Mutex::new(limits.unhandled_bytes), freed: Condvar::new(), whole: limits.unhandled_bytes }
+    fn new(unhandled_bytes: usize) -> Self {
+        Self { left: Mutex::new(unhandled_bytes), freed: Condvar::new(), whole: unhandled_bytes }
     }
 
     fn lock(&self) -> MutexGuard<'_, usize> {
@@ -290,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_budget_is_never_exceeded() {
-        let budget = Arc::new(Budget::new(ReaderLimits { unhandled_bytes: 40, ..ReaderLimits::default() }));
+        let budget = Arc::new(Budget::new(40));
         // Without a receiver, taking fails where it would otherwise wait.
         let (sender, _) = channel(1);
         let first = budget.take(33, &sender).ok().unwrap();

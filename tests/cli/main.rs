@@ -191,6 +191,11 @@ fn help_and_version() {
     let help = run(home.eca(&["--help"]));
     assert_eq!(help.code, Some(0));
     assert!(help.out.contains("Examples:") && help.err.is_empty());
+    assert!(help.out.contains("copilot") && help.out.contains("stdio"), "{}", help.out);
+    for command in ["copilot", "stdio"] {
+        let help = run(home.eca(&[command, "--help"]));
+        assert!(help.code == Some(0) && help.out.contains("--config-file"), "{}", help.out);
+    }
     let help = run(home.eca(&["chat", "--help"]));
     assert!(help.code == Some(0) && help.out.contains("--json"), "{}", help.out);
 }

@@ -15,6 +15,7 @@ mod approvals;
 mod chat;
 mod configuration;
 mod contexts;
+mod copilot;
 mod dialects;
 mod errors;
 mod framing;

@@ -12,5 +12,6 @@ mod server;
 
 mod ends;
 mod frames;
+mod lines;
 mod process;
 mod streams;

@@ -83,17 +83,12 @@ impl Launch {
 
     /// A process whose client has not said anything yet.
     pub(crate) fn silent(self) -> RealServer {
-        let Bare { process, input, output, mut errors, dirs } = self.bare();
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&log);
-        let log_complete = std::thread::spawn(move || {
-            let mut chunk = [0; 4096];
-            while let Ok(length @ 1..) = errors.read(&mut chunk) {
-                kept.lock().unwrap().extend_from_slice(&chunk[..length]);
-            }
-        });
-        let peer = Peer::new(output, input);
-        RealServer { peer, process, dirs, log, log_complete: Some(log_complete) }
+        RealServer::new(self.bare(), Peer::new)
+    }
+
+    /// The same for a client that speaks in lines.
+    pub(crate) fn silent_lines(self) -> RealServer {
+        RealServer::new(self.bare(), Peer::of_lines)
     }
 
     /// A process after its handshake, with everything read that it announces.
@@ -114,6 +109,20 @@ impl Launch {
 }
 
 impl RealServer {
+    pub(crate) fn new(bare: Bare, client: impl FnOnce(ChildStdout, ChildStdin) -> Peer) -> Self {
+        let Bare { process, input, output, mut errors, dirs } = bare;
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&log);
+        let log_complete = std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(length @ 1..) = errors.read(&mut chunk) {
+                kept.lock().unwrap().extend_from_slice(&chunk[..length]);
+            }
+        });
+        let peer = client(output, input);
+        Self { peer, process, dirs, log, log_complete: Some(log_complete) }
+    }
+
     /// Waits for the end and returns the exit code, with everything that was logged.
     pub(crate) async fn end(mut self) -> (Option<i32>, String) {
         let status = self.process.wait().await;
@@ -139,7 +148,7 @@ impl RealServer {
 }
 
 impl Process {
-    fn new(mut child: Child) -> Self {
+    pub(crate) fn new(mut child: Child) -> Self {
         let pid = Pid::from_child(&child);
         let (over, ended) = oneshot::channel();
         std::thread::spawn(move || {

@@ -20,7 +20,7 @@ use lsp_types::request::Request;
 use serde_json::{Value, json};
 use tokio::sync::mpsc as async_mpsc;
 
-pub use frames::{FrameParser, frame};
+pub use frames::{Cutter, FrameParser, LineParser, frame};
 pub use outline::{is_finished, outline};
 
 /// How long a test waits for something that must come before it is declared stuck.
@@ -52,17 +52,29 @@ pub struct Peer {
     unread: VecDeque<Value>,
     arrived: Vec<String>,
     next_id: i64,
+    /// One message per line instead of frames.
+    lines: bool,
     pub style: Style,
 }
 
 impl Peer {
     pub fn new(from_server: impl Read + Send + 'static, to_server: impl Write + Send + 'static) -> Self {
+        Self::with(Cutter::Frames(FrameParser::default()), from_server, to_server)
+    }
+
+    /// A client of a contract whose messages are lines.
+    pub fn of_lines(from_server: impl Read + Send + 'static, to_server: impl Write + Send + 'static) -> Self {
+        Self::with(Cutter::Lines(LineParser::default()), from_server, to_server)
+    }
+
+    fn with(cutter: Cutter, from_server: impl Read + Send + 'static, to_server: impl Write + Send + 'static) -> Self {
+        let lines = matches!(cutter, Cutter::Lines(_));
         let (arrived, incoming) = async_mpsc::unbounded_channel();
         let (outgoing, to_write) = mpsc::channel::<Vec<u8>>();
         let reading = Arc::new(Pause::default());
         let largest_frame = Arc::new(Mutex::new(0));
         let (pause, largest) = (Arc::clone(&reading), Arc::clone(&largest_frame));
-        std::thread::spawn(move || read_messages(from_server, &pause, &largest, &arrived));
+        std::thread::spawn(move || read_messages(cutter, from_server, &pause, &largest, &arrived));
         std::thread::spawn(move || write_all(to_server, &to_write));
         Self {
             incoming,
@@ -72,6 +84,7 @@ impl Peer {
             unread: VecDeque::new(),
             arrived: Vec::new(),
             next_id: 1,
+            lines,
             style: Style::default(),
         }
     }
@@ -114,10 +127,10 @@ impl Peer {
 
     fn framed(&self, message: &Value) -> Vec<u8> {
         let mut body = message.to_string();
-        if self.style.trailing_newline {
+        if self.style.trailing_newline || self.lines {
             body.push('\n');
         }
-        frame(&body)
+        if self.lines { body.into_bytes() } else { frame(&body) }
     }
 }
 
@@ -367,27 +380,27 @@ fn write_all(mut to_server: impl Write, to_write: &mpsc::Receiver<Vec<u8>>) {
 }
 
 fn read_messages(
+    mut cutter: Cutter,
     mut from_server: impl Read,
     pause: &Pause,
     largest: &Mutex<usize>,
     arrived: &async_mpsc::UnboundedSender<Result<Value, String>>,
 ) {
-    let mut parser = FrameParser::default();
     let mut chunk = vec![0; 64 * 1024];
     loop {
         pause.wait();
         let length = match from_server.read(&mut chunk) {
             Ok(0) | Err(_) => {
-                if !parser.is_empty() {
-                    let _ = arrived.send(Err("the output ended inside a frame".into()));
+                if !cutter.is_empty() {
+                    let _ = arrived.send(Err("the output ended inside a message".into()));
                 }
                 return;
             }
             Ok(length) => length,
         };
-        parser.push(&chunk[..length]);
+        cutter.push(&chunk[..length]);
         loop {
-            let message = match parser.next_frame() {
+            let message = match cutter.next() {
                 Ok(None) => break,
                 Ok(Some(body)) => {
                     let mut largest = largest.lock().unwrap();

@@ -8,6 +8,7 @@ use eca::config::commands::Memory;
 use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
+use eca::frontends::copilot;
 use eca::frontends::eca::PLANNED;
 use eca::providers::{Environment, Registry, Wiring};
 
@@ -31,6 +32,33 @@ fn every_method_is_listed_once_and_as_it_is() {
     let all: Vec<MethodInfo> = METHODS.iter().chain(FRAMEWORK_METHODS).copied().collect();
     let problems = compare(&method_rows(&text), &all, PLANNED);
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_method_of_the_copilot_contract_is_listed_once_and_as_it_is() {
+    let rows = method_rows(&tree::read("docs/contracts.md"));
+    let listed: Vec<[&str; 3]> = rows.iter().map(|row| [&*row.name, &*row.kind, &*row.direction]).collect();
+    let real: Vec<[&str; 3]> =
+        copilot::METHODS.iter().map(|method| [method.name, method.kind, method.direction]).collect();
+    assert_eq!(listed, real);
+    assert!(rows.iter().all(|row| row.status == "works" && !row.remark.is_empty()), "{rows:?}");
+    // What is in the table is served: its name stands where requests and notifications are told apart.
+    let served: String =
+        ["desk", "params", "chunks"].map(|file| tree::read(&format!("src/frontends/copilot/{file}.rs"))).concat();
+    let table = tree::read("src/frontends/copilot/methods.rs");
+    for method in copilot::METHODS {
+        let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
+        let constant = before.rsplit(' ').next().unwrap_or_default();
+        assert!(!words(&served, constant).is_empty(), "{} is not served", method.name);
+    }
+}
+
+#[test]
+fn every_error_of_the_copilot_contract_is_listed() {
+    let text = tree::read("docs/contracts.md");
+    let codes: Vec<String> = cells_below(&text, "Code");
+    let expected = [-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32003, -32004];
+    assert_eq!(codes, expected.map(|code: i64| code.to_string()));
 }
 
 #[test]
@@ -225,6 +253,12 @@ fn first_cells(text: &str, title: &str) -> Vec<String> {
     found
 }
 
+/// The first cells, of any kind, of the table whose first column has this title.
+fn cells_below(text: &str, title: &str) -> Vec<String> {
+    let rows = text.lines().map(cells).skip_while(|row| row.first().is_none_or(|first| first != title));
+    rows.skip(2).take_while(|row| !row.is_empty()).filter_map(|row| row.into_iter().next()).collect()
+}
+
 fn cells(line: &str) -> Vec<String> {
     let Some(row) = line.trim().strip_prefix('|').and_then(|row| row.strip_suffix('|')) else { return Vec::new() };
     row.split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -350,6 +384,7 @@ mod each_comparison_can_fail {
         assert_eq!(union_tags(union, "U"), ["a"]);
         assert_eq!(first_cells("| Context | x |\n|---|---|\n| `a` | b |\n\n| `c` | d |\n", "Context"), ["a"]);
         assert_eq!(literals("f(\"oneKey\", \"not this\"); // \"x\n//! \"nor this\"\n\"kebab-case\""), ["oneKey"]);
+        assert_eq!(cells_below("x\n| Code | y |\n|---|---|\n| -1 | b |\n\n| -2 | c |", "Code"), ["-1"]);
         assert_eq!(links("[a](b.md#c) [d](https://e) [f](#g)"), ["b.md"]);
         assert_eq!(fenced("x\n```jsonc\n{}\n```\n", "jsonc").as_deref(), Some("{}"));
     }

@@ -90,6 +90,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["sse_stream_of_rmcp"], &["src/mcp"]),
     (&["rustls"], &["src/http"]),
     (&["sse_stream"], &["src/providers"]),
+    (&["saphyr_parser"], &["src/frontends/copilot/spec"]),
     (&["rusqlite"], &["src/store"]),
     (&["jsonc_parser"], &["src/config"]),
     (&["tree_sitter"], &["src/approval/shell"]),

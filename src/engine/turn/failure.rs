@@ -78,7 +78,7 @@ impl Turn {
 }
 
 /// Spreads the retries of many clients.
-pub(super) fn random01() -> f64 {
+pub(in crate::engine) fn random01() -> f64 {
     let (high, _) = uuid::Uuid::new_v4().as_u64_pair();
     (high >> 32) as f64 / f64::from(u32::MAX)
 }

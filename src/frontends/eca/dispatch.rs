@@ -13,7 +13,7 @@ use tower::{Service, ServiceExt};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response};
 
 use super::response_slot::ResponseSlot;
-use super::traffic;
+use crate::frontends::traffic;
 use crate::transport::{self, Frame, Incoming, Kind, Message, Outbox, Pending};
 
 /// Requests that may be unanswered at a time; more are refused.

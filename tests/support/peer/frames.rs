@@ -49,6 +49,67 @@ impl FrameParser {
     }
 }
 
+/// Cuts output into lines and accepts nothing else: no blank ones, and no carriage returns.
+#[derive(Debug, Default)]
+pub struct LineParser {
+    buffer: Vec<u8>,
+    start: usize,
+    searched: usize,
+}
+
+impl LineParser {
+    fn push(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let unread = &self.buffer[self.start..];
+        let Some(length) = unread[self.searched..].iter().position(|byte| *byte == b'\n') else {
+            self.searched = unread.len();
+            return Ok(None);
+        };
+        let line = unread[..self.searched + length].to_vec();
+        self.start += line.len() + 1;
+        self.searched = 0;
+        if line.is_empty() || line.contains(&b'\r') {
+            return Err(format!("the output is no message here: {:?}", String::from_utf8_lossy(&line)));
+        }
+        Ok(Some(line))
+    }
+}
+
+/// How a peer's messages are told apart.
+#[derive(Debug)]
+pub enum Cutter {
+    Frames(FrameParser),
+    Lines(LineParser),
+}
+
+impl Cutter {
+    pub fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Frames(frames) => frames.push(bytes),
+            Self::Lines(lines) => lines.push(bytes),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Frames(frames) => frames.is_empty(),
+            Self::Lines(lines) => lines.start == lines.buffer.len(),
+        }
+    }
+
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+        match self {
+            Self::Frames(frames) => frames.next_frame(),
+            Self::Lines(lines) => lines.next_line(),
+        }
+    }
+}
+
 /// The message of a frame, if it is one that every client accepts.
 pub fn checked_message(body: &[u8]) -> Result<Value, String> {
     let message: Value = serde_json::from_slice(body)
