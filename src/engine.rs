@@ -6,30 +6,33 @@
 //! interruption of a running turn, goes through a token in the handle.
 
 pub mod ask;
+pub mod commands;
 pub mod event;
 pub mod login;
 pub mod prompt;
 
 mod chat;
 mod chat_tools;
-pub mod commands;
+mod chats;
 mod doctor;
 mod emitter;
 mod hooks;
 mod instructions;
 mod journal;
 mod live_output;
+mod logins;
 mod mcp_parts;
 mod output;
 mod replay;
 mod request;
+mod session;
+mod settings;
 mod title;
 mod tool_call;
 mod toolbox;
 mod tools;
 mod turn;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,28 +43,26 @@ use dashmap::mapref::entry::Entry;
 use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
-use crate::base::{ChatId, ContentId, ModelId, ToolCallId};
+use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::config::load::Loaded;
-use crate::config::{AgentConfig, Config, Secret};
+use crate::config::{AgentConfig, Secret};
 use crate::context::Indexes;
 use crate::context::index::Index;
 use crate::context::query::McpResource;
-use crate::customization::hooks::{HookEvent, HookRunner, Setting};
+use crate::customization::hooks::{HookEvent, Setting};
 use crate::customization::prompt::Environment;
-use crate::customization::{Customization, agents};
 use crate::host::Host;
-use crate::http;
 use crate::llm::ModelInfo;
 use crate::mcp::Servers;
 use crate::providers::Registry;
 use crate::state::Secrets;
-use crate::store::{ChatSummary, ListQuery, PageQuery, PublicChats, Store, StoreError};
+use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 use crate::tool::{Tool, ToolSpec};
 use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
 pub use ask::{Answer, Models, Question};
-use chat::{ChatHandle, Command, Operation};
+use chat::{ChatHandle, Command};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
@@ -69,16 +70,14 @@ pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
     ToolCallOrigin, ToolCallStage, UsageReport,
 };
-use hooks::Hooks;
 pub use instructions::FindSources;
 use instructions::Instructions;
 pub use login::{LoginError, LoginOption};
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
+pub use settings::Settings;
 
 /// How long an orderly shutdown may take before the rest is cut off.
 const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(1_600);
-/// Clients wait about ten seconds for the answer to a login.
-const LIST_AFTER_LOGIN: Duration = Duration::from_secs(4);
 const STORE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// What an engine is made of.
@@ -158,34 +157,6 @@ struct Shared {
     chats: DashMap<ChatId, ChatHandle>,
     closing: AtomicBool,
     store_warned: AtomicBool,
-}
-
-/// What the configuration says; replaced as a whole.
-#[derive(Debug)]
-pub struct Settings {
-    pub registry: Registry,
-    pub loaded: Arc<Loaded>,
-    hooks: Arc<HookRunner>,
-    /// The agents of the configuration itself; those of files are laid under them.
-    defined_agents: BTreeMap<String, AgentConfig>,
-    /// For pages that users and models point at.
-    http: http::Client,
-}
-
-impl Settings {
-    pub fn new(registry: Registry, loaded: Arc<Loaded>) -> Self {
-        let (hooks, problems) = HookRunner::new(&loaded.config.hooks);
-        for problem in problems {
-            tracing::warn!(%problem, "a hook cannot be used");
-        }
-        let http = http::Client::configured(&loaded.config);
-        let defined_agents = loaded.config.agents.clone();
-        Self { registry, loaded, hooks: Arc::new(hooks), defined_agents, http }
-    }
-
-    fn config(&self) -> &Config {
-        &self.loaded.config
-    }
 }
 
 /// While it exists, prompts wait, bounded in time, before they choose their model.
@@ -310,69 +281,6 @@ impl Engine {
         if let Some(handle) = self.shared.chats.get(chat) {
             let _ = handle.mail().take_steer();
         }
-    }
-
-    /// Shows a chat, or a page of it, again: the client hears everything before this returns.
-    pub async fn open(&self, chat: &ChatId, page: PageQuery) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::Open(page)).await
-    }
-
-    /// A page of a chat, told to nobody.
-    pub async fn history(
-        &self,
-        chat: &ChatId,
-        page: PageQuery,
-    ) -> Result<Option<(Vec<ChatEvent>, PageInfo)>, StoreError> {
-        let page = self.shared.store.load_page(chat, page).await?;
-        Ok(page.map(|page| (replay::events(&page.entries, &page.flags), PageInfo::from(&page))))
-    }
-
-    /// Renames a chat, or says whether its tools may run without questions.
-    pub async fn update(
-        &self,
-        chat: &ChatId,
-        title: Option<String>,
-        trust: Option<bool>,
-    ) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::Update { title, trust }).await
-    }
-
-    /// Forgets the messages of a chat and keeps the chat.
-    pub async fn clear(&self, chat: &ChatId) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::Clear).await
-    }
-
-    /// Winds a chat back to before a message of the user, and undoes what tools did to files since.
-    pub async fn roll_back(
-        &self,
-        chat: &ChatId,
-        to: ContentId,
-        messages: bool,
-        tools: bool,
-        force: bool,
-    ) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::Rollback { to, messages, tools, force }).await
-    }
-
-    pub async fn add_flag(&self, chat: &ChatId, at: ContentId, text: String) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::AddFlag { at, text }).await
-    }
-
-    pub async fn remove_flag(&self, chat: &ChatId, flag: ContentId) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::RemoveFlag { flag }).await
-    }
-
-    /// A chat of its own that goes on from a message of this one.
-    pub async fn fork(&self, chat: &ChatId, at: ContentId) -> Result<Done, OperationError> {
-        self.operate(chat, Operation::Fork { at }).await
-    }
-
-    async fn operate(&self, chat: &ChatId, operation: Operation) -> Result<Done, OperationError> {
-        let (reply, done) = oneshot::channel();
-        self.shared
-            .with_handle(chat, chat::Origin::Client, |handle| handle.send(Command::Operate { operation, reply }))
-            .map_err(|()| OperationError::Busy)?;
-        done.await.unwrap_or(Err(OperationError::ShuttingDown))
     }
 
     /// Removes a chat from memory and store; a running turn is closed first. The client is told
@@ -504,16 +412,6 @@ impl Engine {
         named.or_else(|| registry.has_configured_default().then(|| registry.default_model()))
     }
 
-    /// What is done once a client listens: agents from files, chats of the public server, old chats
-    /// that the user does not want to keep, and the hooks for the beginning of a session.
-    pub async fn begin_session(&self, workspace: &Workspace) {
-        let settings = self.shared.settings();
-        let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
-        self.shared.adopt_agents(&customization).await;
-        self.shared.tidy_history(workspace).await;
-        self.shared.session_hooks(workspace).run_for_session(HookEvent::SessionStart).await;
-    }
-
     /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says
     /// what could not be saved.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
@@ -543,65 +441,6 @@ impl Engine {
 }
 
 impl Shared {
-    /// Puts agents from files to use, when they are others than before.
-    async fn adopt_agents(&self, customization: &Customization) {
-        let settings = self.settings();
-        let agents = agents::merge(&settings.defined_agents, &customization.agents);
-        if agents == settings.config().agents {
-            return;
-        }
-        let mut loaded = Loaded::clone(&settings.loaded);
-        loaded.config.agents = agents;
-        let mut changed = Settings::new(settings.registry.clone(), Arc::new(loaded));
-        changed.defined_agents.clone_from(&settings.defined_agents);
-        self.reconfigure(changed).await;
-    }
-
-    /// Takes over chats that the public server kept for this workspace, and lets go of those that
-    /// are older than the user wants.
-    async fn tidy_history(&self, workspace: &Workspace) {
-        let settings = self.settings();
-        if settings.config().customization.isolated {
-            return;
-        }
-        let asked = workspace.clone();
-        let key = tokio::task::spawn_blocking(move || crate::workspace::history_key(&asked)).await;
-        let Ok(key) = key else { return };
-        let mut path_keys = vec![key.clone(), workspace.key()];
-        path_keys.dedup();
-        let source = PublicChats { places: self.public_places.clone(), path_keys, workspace_key: key };
-        match self.store.import_public(source).await {
-            Ok(report) if report.imported > 0 => {
-                let text =
-                    format!("{} chats of the public ECA server are here now; `/resume` lists them.", report.imported);
-                emitter::say(&*self.sink, Event::Notice { level: NoticeLevel::Info, text }).await;
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "the public server's chats were not read"),
-        }
-        if let Some(days) = settings.config().chat_retention_days {
-            let retention = Duration::from_secs(u64::from(days) * 24 * 3600);
-            match self.store.prune(retention).await {
-                Ok(gone) if gone > 0 => tracing::info!(gone, "old chats were let go"),
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "old chats were not let go"),
-            }
-        }
-        for text in self.store.take_notices() {
-            emitter::say(&*self.sink, Event::Notice { level: NoticeLevel::Warning, text }).await;
-        }
-    }
-
-    fn session_hooks(&self, workspace: &Workspace) -> Hooks {
-        *self.session_workspace.write().unwrap_or_else(PoisonError::into_inner) = workspace.clone();
-        let workspaces = workspace.roots().iter().map(|root| root.path.clone()).collect();
-        Hooks {
-            runner: Arc::clone(&self.settings().hooks),
-            setting: Arc::new(Setting { workspaces, ..self.hook_setting.clone() }),
-            sink: Arc::clone(&self.sink),
-        }
-    }
-
     fn settings(&self) -> Arc<Settings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -624,46 +463,6 @@ impl Shared {
         settings.registry.adopt(&self.settings().registry);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         emitter::say(&*self.sink, Event::ModelsChanged).await;
-    }
-
-    fn login_options(&self) -> Vec<LoginOption> {
-        let views = self.settings().registry.with_keys();
-        views.into_iter().filter_map(login::option).collect()
-    }
-
-    /// Keeps a key, or forgets it when there is none, and goes on with the providers that follow.
-    async fn log_in(&self, provider: &str, key: Option<Secret>) -> Result<String, LoginError> {
-        let option = self.login_options().into_iter().find(|option| option.id == provider);
-        let option = option.ok_or_else(|| LoginError::UnknownProvider(provider.to_owned()))?;
-        if let (Some(reason), true) = (&option.unavailable, key.is_some()) {
-            return Err(LoginError::NoWayIn { provider: option.label, reason: reason.clone() });
-        }
-        let (secrets, id, kept) = (self.secrets.clone(), provider.to_owned(), key.clone());
-        let keeping = tokio::task::spawn_blocking(move || match &kept {
-            Some(key) => secrets.set_api_key(&id, key),
-            None => secrets.remove_api_key(&id).map(drop),
-        });
-        let failed = |error: std::io::Error| LoginError::NotKept(error.to_string());
-        keeping.await.map_err(|error| failed(error.into()))?.map_err(failed)?;
-        let entered = key.is_some();
-        let settings = self.settings();
-        let registry = settings.registry.with_login(provider, key);
-        // What the key opens is what the user wants to see; a slow provider is asked in the background.
-        registry.adopt(&settings.registry);
-        let listed = tokio::time::timeout(LIST_AFTER_LOGIN, registry.refresh()).await.is_ok();
-        let used = registry.describe().into_iter().find(|view| view.id == provider).map(|view| view.key_source);
-        let changed = Settings::new(registry, Arc::clone(&settings.loaded));
-        self.reconfigure(changed).await;
-        emitter::say(&*self.sink, Event::ProviderChanged { id: provider.to_owned() }).await;
-        if !listed {
-            let (registry, sink) = (self.settings().registry.clone(), Arc::clone(&self.sink));
-            tokio::spawn(async move {
-                if registry.refresh().await {
-                    emitter::say(&*sink, Event::ModelsChanged).await;
-                }
-            });
-        }
-        Ok(login::outcome(&option.label, entered, used))
     }
 
     /// The store's failures are told to the user once, not once per message.

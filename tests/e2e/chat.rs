@@ -132,7 +132,7 @@ async fn two_chats_stream_at_once_and_keep_apart() {
     let gates = [Gate::new(), Gate::new()];
     let answers = gates.clone();
     model.respond_with(move |request| {
-        let which = usize::from(request.body.to_string().contains("second"));
+        let which = usize::from(request.body["messages"].to_string().contains("\"second\""));
         let mut script = Script::stream();
         for number in 0..10 {
             script = script.gate(&answers[which]).text(&format!("{which}:{number} "));

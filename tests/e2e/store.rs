@@ -172,12 +172,17 @@ async fn two_servers_share_one_store() {
     let mut seen = ids(&list(&mut one).await).iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
     seen.sort();
     assert_eq!(seen, ["of-one", "of-two"]);
-    // A chat of the other server is continued with its history.
+    // A chat that the other server works on is only read here.
     while model.try_next_request().await.is_some() {}
+    let refused = two.turn("of-one", "and now here").await;
+    let why = crate::peer::outline::text_by("system", &refused);
+    assert!(why.contains("Another ECA server") && why.contains("/fork"), "{why}");
+    assert!(model.try_next_request().await.is_none());
+    // Once that server is gone, the chat is continued with its history.
+    one.finish().await;
     two.turn("of-one", "and now here").await;
     let request = model.next_request().await;
     assert_eq!(spoken(&request.body).len(), 21);
-    one.finish().await;
     two.finish().await;
 }
 

@@ -53,7 +53,7 @@ fn a_script_gets_the_answer_and_nothing_else() {
         ],
     );
     assert_eq!(out, "**a** \u{1b}[31mb\nc\n");
-    assert_eq!(err, "hm\n• read limit=3 path=/a b (done, 7 ms)\nNote.\n");
+    assert_eq!(err, "hm\n• read path=/a b limit=3 (done, 7 ms)\nNote.\n");
 }
 
 #[test]
