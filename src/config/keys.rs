@@ -312,18 +312,18 @@ mod tests {
 
     #[test]
     fn unknown_keys_are_named_with_their_line_and_the_key_that_was_meant() {
-        let mut found = unknown(
+        let found = unknown(
             "{\"defualtModel\": 1,\n \"default_model\": 1,\n\"providers\": {\"p.url\": {\n\"URL\": 1, \"models\": \
                  {\"gpt-4.1\": {\"limits\": {}, \"zzz\": 1, \"limit\": {\"contxt\": 1}}}}},\n\
                  \"agent\": {\"mine\": {\"mod\": 1}}, \"chat\": {\"titel\": true}}",
         );
-        found.sort();
         assert_eq!(
             found,
             [
                 "1:defualtModel: unknown key; did you mean \"defaultModel\"?",
                 "2:default_model: unknown key; did you mean \"defaultModel\"?",
                 "4:providers.p.url.URL: unknown key; did you mean \"url\"?",
+                "4:providers.p.url.models.gpt-4.1.limit.contxt: unknown key; did you mean \"context\"?",
                 "4:providers.p.url.models.gpt-4.1.limits: unknown key; did you mean \"limit\"?",
                 "4:providers.p.url.models.gpt-4.1.zzz: unknown key; it is ignored",
                 "5:agent.mine.mod: unknown key; did you mean \"mode\"?",

@@ -134,8 +134,9 @@ async fn what_is_not_there_yet_is_refused_in_one_line_and_harmless() {
     let response = server.request_raw("rewrite/prompt", Some(rewrite)).await;
     assert_eq!(response["error"]["code"], -32601, "{response}");
     server.notify_raw("chat/toolCallApprove", Some(json!({"chatId": "c", "toolCallId": "t"})));
-    server.notify_raw("mcp/startServer", Some(json!({"name": "x"})));
     assert_eq!(outline(&server.settled().await), Vec::<String>::new());
+    server.notify_raw("mcp/startServer", Some(json!({"name": "x"})));
+    server.find("that there is no such server", |message| message["method"] == "$/showMessage").await;
     server.finish().await;
 }
 

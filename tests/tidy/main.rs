@@ -106,7 +106,7 @@ mod each_rule_can_fail {
         let rule = rules::dependency_direction;
         for (path, text, findings) in [
             ("src/engine/chat.rs", "use crate::frontends::eca;", 1),
-            ("src/engine/chat.rs", "use crate::{base::ChatId, transport::Outbox, http};", 2),
+            ("src/engine/chat.rs", "use crate::{base::ChatId, transport::Outbox, cli};", 2),
             ("src/engine.rs", "fn f() { crate::cli::parse() }", 1),
             ("src/engine.rs", "use super::frontends::eca;", 1),
             ("src/engine/chat.rs", "use super::super::frontends::eca;", 1),
