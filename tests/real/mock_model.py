@@ -10,6 +10,7 @@ one. A line that begins with `+` belongs to the step before it.
     words N [MS]        answers with N words, one every MS milliseconds (0 if not given)
     call TOOL {JSON}    calls a tool; the tool's answer is in the next request
     fail STATUS TEXT    answers with this HTTP status and an error
+    reset               forgets the steps above it, when an unanswered message precedes this one
 
 Steps that are left over are for the next calls of the same turn; when there are none, the answer is
 `done`. A message without any step is answered with `You said: …`.
@@ -27,7 +28,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-STEP = re.compile(r"^\s*(\+?)\s*(say|think|words|call|fail)\b ?(.*)$")
+STEP = re.compile(r"^\s*(\+?)\s*(say|think|words|call|fail|reset)\b ?(.*)$")
 requests = []
 
 
@@ -42,7 +43,9 @@ def steps_of(text):
     steps = []
     for line in text.splitlines():
         found = STEP.match(line)
-        if found and found[1] and steps:
+        if found and found[2] == "reset":
+            steps = []
+        elif found and found[1] and steps:
             steps[-1].append((found[2], found[3]))
         elif found:
             steps.append([(found[2], found[3])])

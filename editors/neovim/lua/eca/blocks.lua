@@ -7,6 +7,8 @@ local config = require("eca.config")
 
 local M = {}
 
+--- Shorter times of tools are noise.
+local WORTH_SAYING_MS = 100
 local BARS = { user = "EcaUser", system = "EcaSystem", note = "EcaNote" }
 
 --- A code span that shows `text` as it is, whatever back quotes are in it.
@@ -145,7 +147,12 @@ local function draw_text(block)
   end
   if bar then
     for row = 0, #result.lines - 1 do
-      table.insert(result.bars, { row = row, text = config.options.icons.bar, group = bar })
+      table.insert(result.bars, {
+        row = row,
+        text = config.options.icons.bar,
+        group = bar,
+        line = block.kind == "user" and "EcaUserLine" or nil,
+      })
     end
   end
   return result
@@ -219,7 +226,7 @@ local function tool_header(block, result)
   end
   if block.state == "rejected" then
     table.insert(parts, { "  " .. (REASONS[block.reason] or "rejected"), "EcaToolRejected" })
-  elseif block.time then
+  elseif block.time and block.time >= WORTH_SAYING_MS then
     table.insert(parts, { "  " .. seconds(block.time), "EcaReason" })
   end
   result:parts(parts)
@@ -284,7 +291,7 @@ local function tool_keys(block, result)
   offer(keys.always, "always")
   offer(keys.reject, "reject")
   if details.type == "fileChange" then
-    offer(keys.diff, "side by side")
+    offer(keys.diff, "diff")
   end
   result:parts(parts)
 end

@@ -14,11 +14,16 @@ local function new_id()
   return ("%s-%s-%s-%s-%s"):format(hex:sub(1, 8), hex:sub(9, 12), hex:sub(13, 16), hex:sub(17, 20), hex:sub(21))
 end
 
+local count = 0
+
 --- A new chat, or one that the server knows by `id`.
 function Chat.new(id)
   id = id or new_id()
+  count = count + 1
   return setmetatable({
     id = id,
+    --- What its buffers are called by; ids are long.
+    number = count,
     title = nil,
     --- "idle", "running", "stopping" or "login".
     status = "idle",
@@ -40,7 +45,7 @@ function Chat.new(id)
     queue = {},
     calls = {},
     reasons = {},
-    transcript = Transcript.new("eca://chat/" .. id),
+    transcript = Transcript.new("eca://chat/" .. count),
   }, Chat)
 end
 

@@ -19,6 +19,11 @@ function Source:get_trigger_characters()
   return { "@", "#", "/" }
 end
 
+--- Columns are bytes.
+function Source:get_position_encoding_kind()
+  return "utf-8"
+end
+
 function Source:get_keyword_pattern()
   return [[\%(@\|#\|/\)\S*]]
 end

@@ -11,7 +11,7 @@ local shown -- the tab page and what it was opened from
 function M.apply(lines, diff)
   local result, at = {}, 1
   local inside = false
-  for _, line in ipairs(vim.split(diff, "\n", { plain = true })) do
+  for _, line in ipairs(vim.split((diff:gsub("\n$", "")), "\n", { plain = true })) do
     local start, count = line:match("^@@ %-(%d+),?(%d*) %+%d+,?%d* @@")
     local sign, rest = line:sub(1, 1), line:sub(2)
     if start then
@@ -24,9 +24,6 @@ function M.apply(lines, diff)
       vim.list_extend(result, lines, at, first - 1)
       at = first
     elseif inside and (sign == " " or sign == "-" or line == "") then
-      if line == "" and at > #lines then
-        break -- What is behind the last line break of the diff.
-      end
       if lines[at] ~= rest then
         return nil
       end

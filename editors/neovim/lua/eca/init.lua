@@ -5,6 +5,7 @@ local M = {}
 local LINKS = {
   EcaTitle = "Title",
   EcaUser = "Identifier",
+  EcaUserLine = "CursorLine",
   EcaSystem = "NonText",
   EcaNote = "WarningMsg",
   EcaReason = "Comment",

@@ -57,6 +57,7 @@ local function dress(window, wrap_indent)
     colorcolumn = "",
     statuscolumn = "",
     winfixwidth = true,
+    fillchars = "eob: ",
   }
   for name, value in pairs(options) do
     vim.api.nvim_set_option_value(name, value, { win = window, scope = "local" })
@@ -68,7 +69,7 @@ local function escape(text)
 end
 
 local function tokens(number)
-  return number >= 1000 and ("%.1fk"):format(number / 1000) or tostring(number)
+  return number >= 1000 and ("%.1fk"):format(number / 1000):gsub("%.0k", "k") or tostring(number)
 end
 
 --- How full the context window is, and what the chat has cost.
@@ -128,21 +129,21 @@ end
 local function input_bar(chat)
   local activity, group = M.activity(chat)
   local keys = config.options.keys
-  local left
+  local parts = {}
   if activity then
-    left = (" %%#%s#%s %s%%*"):format(group, config.options.icons.running, escape(activity))
-  else
-    left = " %#EcaReason#" .. escape(("%s send   @ context   / command"):format(keys.send_insert or keys.send or "")) .. "%*"
+    table.insert(parts, ("%%#%s#%s %s%%*"):format(group, config.options.icons.running, escape(activity)))
+  elseif #chat.contexts == 0 then
+    local hint = ("%s send   @ context   / command"):format(keys.send_insert or keys.send or "")
+    table.insert(parts, "%#EcaReason#" .. escape(hint) .. "%*")
   end
   local waiting = #chat.queue + (chat.steering and 1 or 0)
   if waiting > 0 then
-    left = left .. (" %%#EcaReason#%d waiting%%*"):format(waiting)
+    table.insert(parts, ("%%#EcaReason#%d waiting%%*"):format(waiting))
   end
-  local labels = {}
   for _, context in ipairs(chat.contexts) do
-    table.insert(labels, "%#EcaContext#@" .. escape(require("eca.contexts").label(context)) .. "%*")
+    table.insert(parts, "%#EcaContext#@" .. escape(require("eca.contexts").label(context)) .. "%*")
   end
-  return left .. "%=%<" .. table.concat(labels, " ") .. " "
+  return " " .. table.concat(parts, " ") .. "%<"
 end
 
 --- Draws the bars again, if `chat` (or any, without it) is shown.

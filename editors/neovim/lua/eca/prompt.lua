@@ -111,7 +111,7 @@ function M.buffer(chat)
   end
   buffer = vim.api.nvim_create_buf(false, true)
   buffers[chat.id] = buffer
-  vim.api.nvim_buf_set_name(buffer, "eca://prompt/" .. chat.id)
+  vim.api.nvim_buf_set_name(buffer, "eca://prompt/" .. chat.number)
   vim.bo[buffer].bufhidden = "hide"
   vim.bo[buffer].swapfile = false
   vim.bo[buffer].filetype = "eca-prompt"

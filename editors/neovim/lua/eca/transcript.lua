@@ -70,7 +70,12 @@ function Transcript:mark(block, drawing)
     })
   end
   for _, bar in ipairs(drawing.bars) do
-    put(bar.row, 0, { virt_text = { { bar.text .. " ", bar.group } }, virt_text_pos = "inline", right_gravity = false })
+    put(bar.row, 0, {
+      virt_text = { { bar.text .. " ", bar.group } },
+      virt_text_pos = "inline",
+      line_hl_group = bar.line,
+      right_gravity = false,
+    })
   end
 end
 
