@@ -400,6 +400,15 @@ tests["questions of the model are put to the user"] = function()
     editor:lua("typed = 'free'")
     local free = { chatId = "x", question = "Name?", allowFreeform = true }
     check(ask_handler(editor, "chat/askQuestion", free).answer == "free", "a free answer")
+    -- And the whole way: model, server, editor, and back.
+    editor:lua("picked = function(items, done) done(items[1]) end")
+    local options = '"options": [{"label": "violet"}, {"label": "blue"}]'
+    editor:prompt('call ask_user {"question": "Which colour?", ' .. options .. "}\nsay I see")
+    editor:says("\nI see")
+    editor:finish()
+    local all = editors.requests(model)
+    local told = all[#all].messages
+    has(vim.json.encode(told[#told]), "violet")
   end)
 end
 
