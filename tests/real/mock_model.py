@@ -15,12 +15,14 @@ one. A line that begins with `+` belongs to the step before it.
 Steps that are left over are for the next calls of the same turn; when there are none, the answer is
 `done`. A message without any step is answered with `You said: …`.
 
-    mock_model.py [--port N]
+    mock_model.py [--port N] [--script FILE]
 
+With a script, its steps are those of every message that has none of its own, for pictures of a natural chat.
 The first line on stdout is the address to put into a provider's `url`. GET /requests returns the
 bodies of all requests so far. The program ends when its stdin does, so that it cannot outlive a test.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -30,6 +32,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 STEP = re.compile(r"^\s*(\+?)\s*(say|think|words|call|fail|reset)\b ?(.*)$")
 requests = []
+default_steps = []
 
 
 def text_of(message):
@@ -57,7 +60,7 @@ def next_step(messages):
     user = max((number for number, message in enumerate(messages) if message["role"] == "user"), default=-1)
     text = text_of(messages[user]) if user >= 0 else ""
     spoken = sum(message["role"] == "assistant" for message in messages[user + 1 :])
-    steps = steps_of(text)
+    steps = steps_of(text) or default_steps
     if not steps:
         return [("say", "You said: " + text.strip())]
     return steps[spoken] if spoken < len(steps) else [("say", "done")]
@@ -153,8 +156,13 @@ def usage(body, output):
 
 
 def main():
-    port = int(sys.argv[2]) if sys.argv[1:2] == ["--port"] else 0
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", type=argparse.FileType())
+    options = parser.parse_args()
+    if options.script:
+        default_steps.extend(steps_of(options.script.read()))
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_address[1]}/v1", flush=True)

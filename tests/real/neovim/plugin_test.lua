@@ -483,7 +483,7 @@ tests["help tags are there"] = function()
     editor:command("helptags " .. vim.fn.fnameescape(vim.fn.fnamemodify(here .. "/../../../editors/neovim/doc", ":p")))
     for _, tag in ipairs({ "eca", ":Eca", "eca-setup", "eca-keys" }) do
       editor:command("help " .. tag)
-      check(editor:lua("return vim.bo.filetype") == "help", "no help on " .. tag)
+      check(editor:lua("return vim.fn.expand('%:t')") == "eca.txt", "no help on " .. tag)
     end
   end)
 end
