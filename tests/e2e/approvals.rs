@@ -320,3 +320,17 @@ async fn a_stop_at_any_moment_leaves_every_call_closed_exactly_once() {
         server.finish().await;
     }
 }
+
+#[tokio::test]
+async fn the_first_request_with_all_tools_is_small() {
+    let model = MockLlm::start().await;
+    model.push(Script::text_stream(&["hi"]));
+    let mut server = TestServer::with(&model).start().await;
+    server.turn("c", "hello").await;
+    let request = model.next_request().await;
+    assert!(request.body["tools"].as_array().unwrap().len() >= 14, "{:?}", request.body["tools"]);
+    // Every turn of every user pays for it.
+    let bytes = request.body.to_string().len();
+    assert!(bytes <= 16_000, "{bytes} bytes");
+    server.finish().await;
+}

@@ -1,0 +1,577 @@
+-- The plugin in `editors/neovim`, in a real Neovim that is driven by keys, against the server with a
+-- scripted model behind it.
+
+local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":h")
+package.path = here .. "/?.lua;" .. package.path
+local editors = require("editor")
+
+local model = editors.start_model()
+local tests = {}
+
+local function check(condition, what)
+  if not condition then
+    error(what, 2)
+  end
+end
+
+local function has(text, part)
+  if not text:find(part, 1, true) then
+    error(("%q is not in:\n%s"):format(part, text), 2)
+  end
+end
+
+local function lacks(text, part)
+  if text:find(part, 1, true) then
+    error(("%q is in:\n%s"):format(part, text), 2)
+  end
+end
+
+--- What the model was told last, as one text.
+local function last_request()
+  local all = editors.requests(model)
+  return vim.json.encode(all[#all].messages)
+end
+
+local function edit_call(workspace, old, new)
+  local arguments = { path = workspace.main, original_content = old, new_content = new }
+  return "call edit_file " .. vim.json.encode(arguments)
+end
+
+--- Runs a test in an editor of its own.
+local function with_editor(test, settings)
+  local workspace = editors.workspace(model)
+  local editor = editors.open(workspace, settings)
+  local ok, err = xpcall(test, debug.traceback, editor, workspace)
+  if not ok then
+    local seen, screen = pcall(editor.screen, editor)
+    pcall(vim.fn.jobstop, editor.channel)
+    error(err .. "\n" .. (seen and screen or "the editor is gone"), 0)
+  end
+  editor:close()
+end
+
+tests["a prompt and its streamed answer"] = function()
+  with_editor(function(editor)
+    editor:command("Eca")
+    editor:sees("mock/scripted · code")
+    -- Every change of the transcript is counted: an answer that comes in one piece is not streamed.
+    editor:lua([[
+      changes = 0
+      vim.api.nvim_buf_attach(require("eca.session").chat().transcript.buffer, false, {
+        on_lines = function() changes = changes + 1 end,
+      })
+    ]])
+    editor:prompt("words 60 2")
+    editor:finish()
+    editor:says("word59")
+    check(editor:lua("return changes") > 20, "the answer came in too few pieces")
+    has(editor:lua("return require('eca').status()"), "mock/scripted")
+    has(editor:screen(), "/32k")
+  end)
+end
+
+tests["reasoning is folded when it is over and opens with a key"] = function()
+  with_editor(function(editor)
+    editor:prompt("think the cat sat\n+ say hello there")
+    editor:says("\nhello there")
+    editor:finish()
+    local reason = "\nthe cat sat"
+    lacks(editor:transcript(), reason)
+    has(editor:transcript(), "▸ Thought for")
+    editor:keys("<Esc><C-w>k/Thought<CR><Tab>")
+    editor:says(reason)
+    editor:keys("<Tab>")
+    editors.wait("the fold to close", function()
+      return not editor:transcript():find(reason, 1, true)
+    end)
+  end)
+end
+
+tests["an edit is shown as a diff, waits, and is made when it is approved"] = function()
+  with_editor(function(editor, workspace)
+    local before = editors.read(workspace.main)
+    editor:prompt(edit_call(workspace, "hello", "good morning") .. "\nsay finished it")
+    editor:called("waiting")
+    has(editor:transcript(), '-    println!("hello");')
+    has(editor:transcript(), '+    println!("good morning");')
+    editor:sees("waiting for your approval")
+    check(editors.read(workspace.main) == before, "the file was changed before it was approved")
+    -- Side by side, in a tab page of its own.
+    editor:keys("<Esc>gd")
+    editor:sees("src/main.rs proposed")
+    has(editor:screen(), 'println!("hello");')
+    has(editor:screen(), 'println!("good morning");')
+    editor:keys("a")
+    editor:called("done")
+    editor:says("\nfinished it")
+    has(editors.read(workspace.main), "good morning")
+    check(not editor:lua("return require('eca.diff').is_open()"), "the view is still open")
+    -- The buffer in which the user had the file shows the new text.
+    local text = editor:lua("return table.concat(vim.fn.getbufline(vim.fn.bufnr(...), 1, '$'), '\\n')", workspace.main)
+    has(text, "good morning")
+  end)
+end
+
+tests["a rejected edit is not made, and the model hears of it"] = function()
+  with_editor(function(editor, workspace)
+    local before = editors.read(workspace.main)
+    editor:prompt(edit_call(workspace, "hello", "bye") .. "\nsay as you wish")
+    editor:called("waiting")
+    editor:keys("<Esc>gr")
+    editor:called("rejected")
+    editor:says("\nas you wish")
+    editor:finish()
+    has(editor:transcript(), "rejected by you")
+    check(editors.read(workspace.main) == before, "the file was changed")
+    has(last_request(), '"role":"tool"')
+  end)
+end
+
+tests["a tool that is always allowed does not ask again"] = function()
+  with_editor(function(editor, workspace)
+    local first, second = edit_call(workspace, "hello", "one"), edit_call(workspace, "one", "two")
+    editor:prompt(first .. "\n" .. second .. "\nsay both made")
+    editor:called("waiting")
+    editor:keys("<Esc>gA")
+    editor:says("\nboth made")
+    has(editors.read(workspace.main), "two")
+  end)
+end
+
+tests["stop in mid-stream, then another prompt"] = function()
+  with_editor(function(editor)
+    editor:prompt("words 20000 3")
+    editor:says("word20 ")
+    editor:normal("<C-c>")
+    editor:finish()
+    local stopped = editor:transcript()
+    lacks(stopped, "word19999")
+    editor:prompt("say back again")
+    editor:says("\nback again")
+    editor:finish()
+    has(editor:transcript(), "back again")
+  end)
+end
+
+tests["a call that waits is closed by a stop"] = function()
+  with_editor(function(editor, workspace)
+    editor:prompt(edit_call(workspace, "hello", "bye"))
+    editor:called("waiting")
+    editor:normal("<C-c>")
+    editor:called("rejected")
+    editor:finish()
+    has(editors.read(workspace.main), "hello")
+  end)
+end
+
+tests["a message for the running turn is not lost"] = function()
+  with_editor(function(editor)
+    editor:prompt("words 150 4")
+    editor:says("word3 ")
+    editor:keys("<Esc>isay heard you<C-s>")
+    editor:says("\nheard you")
+    editor:finish()
+    has(editor:transcript(), "word149")
+  end)
+end
+
+tests["completion of contexts and commands while typing"] = function()
+  with_editor(function(editor)
+    editor:command("Eca open")
+    editor:sees("mock/scripted")
+    editor:keys("what is in @note")
+    editor:sees("@notes.md")
+    editor:keys("<C-n><C-y>")
+    editors.wait("the chosen word", function()
+      return editor:lua("return vim.api.nvim_get_current_line()") == "what is in @notes.md"
+    end)
+    editor:keys("?<C-s>")
+    editor:says("You said:")
+    editor:finish()
+    has(last_request(), "marzipan")
+    editor:keys("/cos")
+    editor:sees("/costs")
+    editor:keys("<Esc>cc/cos<C-x><C-o>")
+    editors.wait("the command from omnifunc", function()
+      local words = editor:lua("return vim.fn.complete_info({ 'items' }).items")
+      return words[1] and words[1].word == "/costs"
+    end)
+    editor:keys("<C-e><Esc>")
+  end)
+end
+
+tests["a selection, a file and the cursor go with a prompt"] = function()
+  with_editor(function(editor, workspace)
+    editor:keys("ggjV:Eca add<CR>")
+    editor:sees("@src/main.rs:2-2")
+    editor:keys(":Eca add notes.md<CR>:Eca add cursor<CR>")
+    editor:sees("@notes.md")
+    editor:prompt("say seen")
+    editor:says("\nseen")
+    editor:finish()
+    local told = last_request()
+    has(told, "println!")
+    has(told, "marzipan")
+    lacks(told, "fn main()")
+    lacks(editor:screen(), "@notes.md")
+    -- What is not on the disk is sent as text.
+    editor:keys("<Esc>:wincmd p<CR>:1wincmd w<CR>")
+    editor:lua("vim.api.nvim_win_set_buf(1000, vim.fn.bufnr(...))", workspace.main)
+    editor:lua("vim.api.nvim_set_current_win(1000) vim.api.nvim_buf_set_lines(0, 0, 1, false, { 'fn unsaved() {' })")
+    editor:command("1Eca add")
+    editor:prompt("say seen again")
+    editor:says("\nseen again")
+    editor:finish()
+    has(last_request(), "fn unsaved() {")
+    editor:lua("vim.bo[vim.fn.bufnr(...)].modified = false", workspace.main)
+  end)
+end
+
+tests["models and agents are picked"] = function()
+  with_editor(function(editor)
+    editor:lua([[
+      offered = {}
+      vim.ui.select = function(items, options, done)
+        offered[options.kind] = items
+        done(options.kind == "eca_agent" and "plan" or "mock/other")
+      end
+    ]])
+    editor:command("Eca open")
+    editor:sees("mock/scripted · code")
+    editors.wait("all models", function()
+      return editor:lua("return #require('eca.session').models") == 3
+    end)
+    editor:keys("<Esc>:Eca model<CR>:Eca agent<CR>")
+    editor:sees("mock/other · plan")
+    check(vim.tbl_contains(editor:lua("return offered.eca_model"), "mock/scripted"), "a model is not offered")
+    check(vim.tbl_contains(editor:lua("return offered.eca_agent"), "code"), "an agent is not offered")
+    editor:prompt("say by another")
+    editor:says("\nby another")
+    editor:finish()
+    local all = editors.requests(model)
+    check(all[#all].model == "other", "the model was " .. all[#all].model)
+  end)
+end
+
+tests["the server dies in mid-stream, is started again and remembers"] = function()
+  with_editor(function(editor)
+    editor:prompt("say the first thing")
+    editor:says("\nthe first thing")
+    editor:finish()
+    editor:prompt("words 20000 3")
+    editor:says("word10 ")
+    local killed = editor:server_pids()
+    check(#killed > 0, "no server is running")
+    for _, pid in ipairs(killed) do
+      vim.uv.kill(pid, "sigkill")
+    end
+    editor:says("The server ended unexpectedly (signal 9). It was started again")
+    editor:finish()
+    editor:prompt("reset\nsay alive")
+    editor:says("\nalive")
+    editor:finish()
+    has(last_request(), "the first thing")
+    check(not vim.deep_equal(killed, editor:server_pids()), "it is the same server")
+  end)
+end
+
+tests["a program that cannot run is said once, not tried again and again"] = function()
+  with_editor(function(editor)
+    editor:command("Eca open")
+    editor:notified("is not an executable program")
+    editor:keys("hello<C-s>")
+    editor:says("This could not be sent")
+    local line = editor:lua("return vim.api.nvim_get_current_line()")
+    check(line == "hello", "the message is gone: " .. line)
+  end, { cmd = { "/nonexistent/eca", "server" } })
+  with_editor(function(editor)
+    editor:command("Eca open")
+    editor:notified("the server ended with code 1")
+    check(#editor:server_pids() == 0, "it was started again")
+  end, { cmd = { "false" } })
+end
+
+tests["chats are listed and opened in another editor"] = function()
+  local workspace = editors.workspace(model)
+  local first = editors.open(workspace)
+  first:prompt("say remember me")
+  first:says("\nremember me")
+  first:finish()
+  first:close()
+  local second = editors.open(workspace)
+  second:lua("vim.ui.select = function(items, _, done) listed = #items done(items[1]) end")
+  second:command("Eca chats")
+  second:says("\nremember me")
+  check(second:lua("return listed") == 1, "not one chat")
+  second:prompt("say and go on")
+  second:says("\nand go on")
+  second:finish()
+  has(last_request(), "remember me")
+  second:close()
+end
+
+--- A language server inside the editor, for what the plugin asks of others.
+local LANGUAGE_SERVER = [[
+  local file = ...
+  local uri = vim.uri_from_fname(file)
+  local place = { uri = uri, range = { start = { line = 1, character = 4 }, ["end"] = { line = 1, character = 9 } } }
+  local answers = {
+    initialize = { capabilities = { definitionProvider = true, referencesProvider = true } },
+    ["textDocument/definition"] = place,
+    ["textDocument/references"] = { place, place },
+  }
+  asked = {}
+  local id = vim.lsp.start({
+    name = "little",
+    root_dir = vim.fs.dirname(file),
+    cmd = function()
+      return {
+        request = function(method, params, done)
+          asked[method] = params
+          vim.schedule(function() done(nil, answers[method] or vim.NIL) end)
+          return true, 1
+        end,
+        notify = function() return true end,
+        is_closing = function() return false end,
+        terminate = function() end,
+      }
+    end,
+  }, { bufnr = vim.fn.bufnr(file) })
+  vim.diagnostic.set(vim.api.nvim_create_namespace("little"), vim.fn.bufnr(file), {
+    { lnum = 1, col = 4, end_lnum = 1, end_col = 9, message = "odd", severity = 2, source = "little", code = 7 },
+  })
+]]
+
+--- Calls a handler as the LSP client does, in a coroutine, and waits for what it returns.
+local function ask_handler(editor, method, params)
+  editor:lua([[
+    local method, params = ...
+    answer = nil
+    coroutine.wrap(function()
+      answer = require("eca.handlers")[method](nil, params, {})
+    end)()
+  ]], method, params)
+  editors.wait("an answer to " .. method, function()
+    return editor:lua("return answer ~= nil")
+  end)
+  return editor:lua("return answer")
+end
+
+tests["diagnostics, definitions and references come from the editor's own language servers"] = function()
+  with_editor(function(editor, workspace)
+    local uri = vim.uri_from_fname(workspace.main)
+    local position = { line = 2, character = 5 }
+    local none = ask_handler(editor, "editor/getDefinition", { uri = uri, position = position })
+    check(none.status == "no-server", vim.inspect(none))
+    editor:lua(LANGUAGE_SERVER, workspace.main)
+    local found = ask_handler(editor, "editor/getDiagnostics", { uri = uri }).diagnostics
+    check(#found == 1 and found[1].severity == "warning" and found[1].code == "7", vim.inspect(found))
+    check(found[1].range.start.line == 1 and found[1].uri == uri, vim.inspect(found))
+    local other = vim.uri_from_fname(workspace.project .. "/notes.md")
+    check(#ask_handler(editor, "editor/getDiagnostics", { uri = other }).diagnostics == 0, "problems of another file")
+    local definition = ask_handler(editor, "editor/getDefinition", { uri = uri, position = position })
+    check(definition.status == "success" and #definition.locations == 1, vim.inspect(definition))
+    check(definition.locations[1].range.start.line == 2, "lines are to count from 1")
+    local asked = editor:lua("return asked['textDocument/definition'].position")
+    check(asked.line == 1 and asked.character == 4, vim.inspect(asked))
+    local uses = ask_handler(editor, "editor/getReferences", { uri = uri, position = position, includeDeclaration = false })
+    check(uses.status == "success" and #uses.locations == 2, vim.inspect(uses))
+    check(editor:lua("return asked['textDocument/references'].context.includeDeclaration") == false, "declaration")
+    local missing = { uri = vim.uri_from_fname(workspace.project .. "/none.rs"), position = position }
+    check(ask_handler(editor, "editor/getDefinition", missing).status == "error", "a file that is not there")
+    editor:lua("vim.lsp.stop_client(vim.lsp.get_clients({ name = 'little' }), true)")
+  end)
+end
+
+tests["questions of the model are put to the user"] = function()
+  with_editor(function(editor)
+    editor:lua([[
+      vim.ui.select = function(items, _, done) picked(items, done) end
+      vim.ui.input = function(_, done) done(typed) end
+    ]])
+    local question = { chatId = "x", question = "Which?", options = { { label = "red" }, { label = "blue" } }, allowFreeform = true }
+    editor:lua("picked = function(items, done) done(items[2]) end")
+    check(ask_handler(editor, "chat/askQuestion", question).answer == "blue", "an option")
+    editor:lua("picked = function(items, done) done(items[3]) end typed = 'green'")
+    check(ask_handler(editor, "chat/askQuestion", question).answer == "green", "something else")
+    editor:lua("picked = function(_, done) done(nil) end")
+    local cancelled = ask_handler(editor, "chat/askQuestion", question)
+    check(cancelled.cancelled == true and cancelled.answer == vim.NIL, vim.inspect(cancelled))
+    editor:lua("typed = 'free'")
+    local free = { chatId = "x", question = "Name?", allowFreeform = true }
+    check(ask_handler(editor, "chat/askQuestion", free).answer == "free", "a free answer")
+    -- And the whole way: model, server, editor, and back.
+    editor:lua("picked = function(items, done) done(items[1]) end")
+    local options = '"options": [{"label": "violet"}, {"label": "blue"}]'
+    editor:prompt('call ask_user {"question": "Which colour?", ' .. options .. "}\nsay I see")
+    editor:says("\nI see")
+    editor:finish()
+    local all = editors.requests(model)
+    local told = all[#all].messages
+    has(vim.json.encode(told[#told]), "violet")
+  end)
+end
+
+tests["a rewrite is proposed, and made only if the user wants it"] = function()
+  with_editor(function(editor, workspace)
+    -- The server's part is played here: what the plugin does with its pieces must not depend on
+    -- which version of the server can rewrite.
+    editor:lua([[
+      require("eca.server").request = function(method, params, callback)
+        sent = { method = method, params = params }
+        callback(nil, { status = "prompting", model = "m" })
+      end
+      function piece(content)
+        require("eca.rewrite").content_received({ rewriteId = sent.params.id, content = content })
+      end
+    ]])
+    local function rewrite(text)
+      editor:command("2Eca rewrite make it polite")
+      editor:lua("piece({ type = 'started' }) piece({ type = 'text', text = 'x' }) piece({ type = 'replace', text = ... })", text)
+      editor:lua("piece({ type = 'finished', totalTimeMs = 1 })")
+    end
+    rewrite('    println!("please");')
+    check(editor:lua("return sent.method .. sent.params.text") == 'rewrite/prompt    println!("hello");', "what was sent")
+    check(editor:lua("return sent.params.range.start.line") == 2, "lines are to count from 1")
+    editor:sees('+    println!("please");')
+    local file = function()
+      return editor:lua("return table.concat(vim.fn.getbufline(vim.fn.bufnr(...), 1, '$'), '\\n')", workspace.main)
+    end
+    editor:keys("r")
+    editors.wait("the proposal to close", function()
+      return not editor:screen():find("please", 1, true)
+    end)
+    has(file(), "hello")
+    rewrite('    println!("please");')
+    editor:sees("please")
+    editor:keys("a")
+    editors.wait("the replacement", function()
+      return file():find("please", 1, true)
+    end)
+    lacks(file(), "hello")
+    editor:lua("vim.bo[vim.fn.bufnr(...)].modified = false", workspace.main)
+  end)
+end
+
+tests["a server that cannot rewrite is said so"] = function()
+  with_editor(function(editor)
+    editor:lua([[
+      require("eca.server").request = function(_, _, callback)
+        callback("not available", nil, { code = -32601, message = "not available" })
+      end
+    ]])
+    editor:command("2Eca rewrite make it polite")
+    editor:notified("cannot rewrite")
+  end)
+end
+
+tests["the health check is content"] = function()
+  with_editor(function(editor)
+    editor:prompt("say hello")
+    editor:says("\nhello")
+    editor:finish()
+    editor:command("checkhealth eca")
+    local report = editor:lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    has(report, "the server runs: eca")
+    has(report, "mock/scripted is selected")
+    lacks(report, "ERROR")
+  end)
+end
+
+tests["help tags are there"] = function()
+  with_editor(function(editor)
+    editor:command("helptags " .. vim.fn.fnameescape(vim.fn.fnamemodify(here .. "/../../../editors/neovim/doc", ":p")))
+    for _, tag in ipairs({ "eca", ":Eca", "eca-setup", "eca-keys" }) do
+      editor:command("help " .. tag)
+      check(editor:lua("return vim.fn.expand('%:t')") == "eca.txt", "no help on " .. tag)
+    end
+  end)
+end
+
+tests["sources for completion plugins"] = function()
+  with_editor(function(editor)
+    editor:prompt("say hello")
+    editor:finish()
+    editor:keys("<Esc>cc@note")
+    editor:sees("@notes.md")
+    editor:lua([[
+      local line = "@note"
+      require("eca.blink").new():get_completions({ bufnr = 0 + vim.api.nvim_get_current_buf(), cursor = { 1, 5 }, line = line },
+        function(result) blink = result end)
+      require("eca.cmp").new():complete({ context = { cursor = { row = 1, col = 6 }, cursor_line = line } },
+        function(result) cmp = result end)
+    ]])
+    for _, plugin in ipairs({ "blink", "cmp" }) do
+      local item = editors.wait("items for " .. plugin, function()
+        local result = editor:lua("return _G[...] or vim.NIL", plugin)
+        return result ~= vim.NIL and result.items[1]
+      end)
+      check(item.textEdit.newText == "@notes.md", vim.inspect(item))
+      check(item.textEdit.range.start.character == 0 and item.textEdit.range["end"].character == 5, vim.inspect(item))
+    end
+  end)
+end
+
+tests["pure parts"] = function()
+  vim.opt.rtp:prepend(vim.fn.fnamemodify(here .. "/../../../editors/neovim", ":p"))
+  local blocks, diff, complete = require("eca.blocks"), require("eca.diff"), require("eca.complete")
+  -- A command must be shown as it is, whatever is in it.
+  check(blocks.code("ls *.rs") == "`ls *.rs`", "code")
+  check(blocks.code("echo `id`") == "`` echo `id` ``", "back quotes")
+  check(not blocks.code("one\ntwo"):find("\n"), "a line break in a title")
+  for _, case in ipairs({ { "```lua\nx", "```" }, { "```\nx\n```", nil }, { "~~~~\n```\n", "~~~~" }, { "a ``` b", nil } }) do
+    local open = blocks.open_fence({ kind = "assistant", text = case[1] })
+    check(open == case[2], ("%q leaves open %s"):format(case[1], tostring(open)))
+  end
+  for _, case in ipairs({
+    { "/co", 3, 1, "command", "co", 0 },
+    { "/co", 3, 2 },
+    { "see /co", 7, 1 },
+    { "see @ma", 7, 1, "context", "ma", 4 },
+    { "mail a@b", 8, 1 },
+    { "(@x", 3, 1, "context", "x", 1 },
+    { "two @a #b", 9, 4, "file", "b", 7 },
+    { "@done now", 9, 1 },
+  }) do
+    local token = complete.token(case[1], case[2], case[3]) or {}
+    check(token.kind == case[4] and token.query == case[5] and token.start == case[6], vim.inspect({ case, token }))
+  end
+  -- Whatever diff Neovim makes of two texts, applying it to the first gives the second.
+  math.randomseed(7)
+  for _ = 1, 300 do
+    local before, after = {}, {}
+    for _ = 1, math.random(0, 12) do
+      local line = tostring(math.random(4))
+      if math.random() < 0.8 then
+        table.insert(before, line)
+      end
+      if math.random() < 0.8 then
+        table.insert(after, math.random() < 0.9 and line or "new")
+      end
+    end
+    local function text(lines)
+      return #lines > 0 and table.concat(lines, "\n") .. "\n" or ""
+    end
+    local patch = vim.diff(text(before), text(after), { ctxlen = math.random(0, 3) })
+    if patch ~= "" then
+      local applied = diff.apply(before, patch)
+      check(vim.deep_equal(applied, after), vim.inspect({ before, patch, applied }))
+    end
+  end
+  check(diff.apply({ "other" }, "@@ -1 +1 @@\n-one\n+two\n") == nil, "a diff that does not fit")
+end
+
+local good, bad = 0, 0
+local names = vim.tbl_keys(tests)
+table.sort(names)
+local only = vim.env.ECA_TEST_ONLY
+for _, name in ipairs(names) do
+  if not only or name:find(only, 1, true) then
+    local ok, err = xpcall(tests[name], debug.traceback)
+    io.stdout:write((ok and "ok " or "FAILED ") .. name .. (ok and "" or ": " .. tostring(err)) .. "\n")
+    good, bad = good + (ok and 1 or 0), bad + (ok and 0 or 1)
+  end
+end
+vim.fn.jobstop(model.job)
+io.stdout:write(("%d passed, %d failed\n"):format(good, bad))
+vim.cmd(bad == 0 and "qall!" or "cquit")
