@@ -217,11 +217,11 @@ async fn without_watches_old_answers_are_renewed() {
 #[tokio::test]
 async fn more_directories_than_can_be_watched_are_still_found() {
     let folder = tempfile::tempdir().unwrap();
-    for number in 0..8_300 {
+    for number in 0..300 {
         std::fs::create_dir(folder.path().join(format!("d{number}"))).unwrap();
     }
     let index = index(folder.path());
-    assert_eq!(all(&index).await.len(), 8_300);
+    assert_eq!(all(&index).await.len(), 300);
     assert!(index.shared.unwatched_since.lock().unwrap().is_some());
 }
 
