@@ -251,29 +251,54 @@ end
 
 local TASKS = { done = "✓", ["in-progress"] = "●", pending = "·" }
 
+local function diff_lines(diff)
+  local lines = split((diff:gsub("\n$", "")))
+  -- The names of the files are in the title.
+  while lines[1] and (vim.startswith(lines[1], "--- ") or vim.startswith(lines[1], "+++ ")) do
+    table.remove(lines, 1)
+  end
+  return lines
+end
+
+local function output_lines(content)
+  local texts = vim.tbl_map(function(output)
+    return output.text or ""
+  end, content.outputs or {})
+  local text = vim.trim(table.concat(texts, "\n"))
+  return text ~= "" and split(text) or {}
+end
+
 local function tool_body(block, result)
   local content = block.content
   local details = content.details or {}
+  local output = output_lines(content)
   if details.type == "fileChange" and details.diff then
-    local lines = split((details.diff:gsub("\n$", "")))
-    while lines[1] and lines[1]:match("^%-%-%- ") or lines[1] and lines[1]:match("^%+%+%+ ") do
-      table.remove(lines, 1)
+    result:fence(limited(diff_lines(details.diff)), "diff", diff_group)
+    -- That it went well is known from the title.
+    if block.state == "failed" then
+      result:fence(limited(output))
     end
-    result:fence(limited(lines), "diff", diff_group)
+    return
   elseif details.type == "task" then
     for _, task in ipairs(details.tasks or {}) do
       result:line(("%s %s"):format(TASKS[task.status] or "·", M.code(task.subject or "")))
     end
-  elseif content.arguments and next(content.arguments) then
-    result:fence(limited(argument_lines(content.arguments)))
-  elseif block.arguments_text ~= "" then
-    result:fence(limited(split(block.arguments_text)))
+    return
   end
-  if content.outputs and #content.outputs > 0 then
-    local texts = vim.tbl_map(function(output)
-      return output.text or ""
-    end, content.outputs)
-    result:fence(limited(split(vim.trim(table.concat(texts, "\n")))))
+  local lines = {}
+  if content.arguments and next(content.arguments) then
+    lines = argument_lines(content.arguments)
+  elseif block.arguments_text ~= "" then
+    lines = split(block.arguments_text)
+  end
+  if #output > 0 then
+    if #lines > 0 then
+      table.insert(lines, "")
+    end
+    vim.list_extend(lines, output)
+  end
+  if #lines > 0 then
+    result:fence(limited(lines))
   end
 end
 
