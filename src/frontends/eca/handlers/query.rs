@@ -42,12 +42,15 @@ impl Answer<ChatQueryCommands> for EcaServer {
         let started = self.started()?;
         let wanted = params.query.trim().trim_start_matches('/').to_lowercase();
         let all = started.engine.commands(&self.session.workspace()).await;
-        let found = all.into_iter().filter(|command| command.name.to_lowercase().contains(&wanted));
+        let mut found: Vec<CommandInfo> =
+            all.into_iter().filter(|command| command.name.to_lowercase().contains(&wanted)).collect();
+        // What begins with the query is what is meant; otherwise the order stays.
+        found.sort_by_key(|command| !command.name.to_lowercase().starts_with(&wanted));
         // The public server's word for clients that know its capabilities.
         let public = started.client.is_modern;
         Ok(ChatQueryCommandsResult {
             chat_id: params.chat_id,
-            commands: found.map(|found| command(found, public)).collect(),
+            commands: found.into_iter().map(|found| command(found, public)).collect(),
         })
     }
 }
