@@ -435,10 +435,8 @@ Go STEP back, or forward if it is negative."
     (pcase role
       ("user"
        (setq eca--prompted t)
-       (eca--end-run)
-       (apply #'eca--say 'user (string-trim-right text) 'eca-said (or (plist-get content :contentId) t)
-              'eca-content-id (plist-get content :contentId) (eca--bar 'eca-user-bar))
-       (eca--end-run))
+       (apply #'eca--quote (string-trim text) 'face 'eca-user 'eca-said (or (plist-get content :contentId) t)
+              'eca-content-id (plist-get content :contentId) (eca--bar 'eca-user-bar)))
       ("system" (apply #'eca--say 'system text (eca--bar 'eca-note)))
       (_ (eca--say 'assistant text)))))
 

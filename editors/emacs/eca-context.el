@@ -165,7 +165,6 @@ says more about one of them."
           (list begin (point)
                 (eca--table (lambda () (with-current-buffer buffer (eca--complete-context begin)))
                             (lambda (label) (with-current-buffer buffer (eca--context-kind label))))
-                :exclusive 'no
                 :company-kind (lambda (_) 'file))))
        ((and (eq (char-after eca--input) ?/)
              (not (string-match-p "[ \t\n]" (buffer-substring-no-properties eca--input place))))
@@ -173,7 +172,6 @@ says more about one of them."
           (list begin (point)
                 (eca--table (lambda () (with-current-buffer buffer (eca--complete-command begin)))
                             (lambda (name) (with-current-buffer buffer (eca--command-help name))))
-                :exclusive 'no
                 :exit-function #'eca--command-chosen
                 :company-kind (lambda (_) 'function))))))))
 

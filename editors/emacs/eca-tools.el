@@ -22,6 +22,11 @@
   "Whether tool calls are shown unfolded also when they do not wait for you."
   :type 'boolean :group 'eca)
 
+(defcustom eca-revert-changed-files t
+  "Whether buffers follow when a tool changes their file.
+A buffer with unsaved changes is never touched."
+  :type 'boolean :group 'eca)
+
 (defface eca-pending '((t :inherit warning)) "Tool calls that wait for you." :group 'eca)
 (defface eca-button '((t :inherit button)) "What can be pressed." :group 'eca)
 
@@ -183,8 +188,19 @@
       ("toolCallRunning" (eca--call-state block 'running))
       ("toolCalled"
        (eca-block-put block :time (plist-get content :totalTimeMs))
+       (eca--revert-changed (plist-get content :details))
        (eca--call-state block (if (eca--true (plist-get content :error)) 'failed 'done)))
       ("toolCallRejected" (eca--call-state block 'rejected)))))
+
+(defun eca--revert-changed (details)
+  "Show the file that a call with DETAILS changed as it is now, if it is open.
+A buffer with changes of its own is left alone; Emacs asks before it is saved."
+  (when (and eca-revert-changed-files (equal (plist-get details :type) "fileChange"))
+    (let ((buffer (find-buffer-visiting (concat (file-remote-p default-directory) (plist-get details :path)))))
+      (when buffer
+        (with-current-buffer buffer
+          (unless (or (buffer-modified-p) (verify-visited-file-modtime) (not (file-exists-p buffer-file-name)))
+            (let ((inhibit-message t)) (revert-buffer t t t))))))))
 
 (defun eca--call-prepared (block content)
   "Note in BLOCK that more of its arguments came in CONTENT."

@@ -67,7 +67,8 @@ The input keeps an undo of its own."
          (size (buffer-size)))
      (let ((buffer-undo-list t))
        (save-excursion ,@body))
-     (eca--shift-undo (- (buffer-size) size))))
+     (eca--shift-undo (- (buffer-size) size))
+     (restore-buffer-modified-p nil)))
 
 (defun eca--shift-undo (distance)
   "The input moved by DISTANCE: let the user's undo find it."
@@ -108,6 +109,13 @@ The input keeps an undo of its own."
 (defun eca--end-run ()
   "Whatever comes next is not part of the last text."
   (setq eca--run nil eca--run-role nil))
+
+(defun eca--quote (text &rest properties)
+  "Add TEXT with PROPERTIES to the transcript, letter by letter as it is."
+  (eca--end-run)
+  (eca--writing
+    (eca--space 2)
+    (apply #'eca--put text properties)))
 
 (defun eca--say (role text &rest properties)
   "Let ROLE say TEXT, as Markdown with PROPERTIES, after what ROLE said so far."
@@ -231,7 +239,7 @@ What the user folded or unfolded stays so."
     (setq eca--tail (copy-marker (point-min) t)
           eca--input (copy-marker (point))
           eca--blocks (make-hash-table :test #'equal)
-          eca--footer (make-overlay (point-min) (1+ (point-min))))
+          eca--footer (make-overlay (point-min) (1+ (point-min)) nil t nil))
     (setq buffer-undo-list nil)
     (goto-char (point-max))))
 
@@ -244,7 +252,6 @@ What the user folded or unfolded stays so."
 (defun eca--set-footer (text)
   "Show TEXT between transcript and input."
   (unless (equal text (overlay-get eca--footer 'before-string))
-    (move-overlay eca--footer eca--tail (1+ eca--tail))
     (overlay-put eca--footer 'before-string text)))
 
 (defun eca--input-text ()
