@@ -269,12 +269,17 @@ The work is done outside of the process filter."
   "Send METHOD with PARAMS over CONNECTION, then call DONE or FAILED.
 There is no timeout: older versions of the library stumble over an
 answer that nobody waits for."
-  (jsonrpc-async-request connection (intern method) (or params (make-hash-table))
-                         :success-fn done :error-fn failed :timeout nil))
+  (condition-case oops
+      (jsonrpc-async-request connection (intern method) (or params (make-hash-table))
+                             :success-fn done :error-fn failed :timeout nil)
+    (error (if (jsonrpc-running-p connection) (signal (car oops) (cdr oops))
+             (funcall failed (list :code -1 :message "The server has ended."))))))
 
 (cl-defmethod eca-transport-notify ((connection eca-connection) method params)
-  "Send METHOD with PARAMS over CONNECTION."
-  (jsonrpc-notify connection (intern method) (or params (make-hash-table))))
+  "Send METHOD with PARAMS over CONNECTION, unless its process has just ended."
+  (condition-case oops
+      (jsonrpc-notify connection (intern method) (or params (make-hash-table)))
+    (error (when (jsonrpc-running-p connection) (signal (car oops) (cdr oops))))))
 
 (cl-defmethod eca-transport-live-p ((connection eca-connection))
   "Whether the process of CONNECTION runs."
@@ -349,7 +354,7 @@ answer that nobody waits for."
          (eca-transport-notify connection "initialized" nil)
          (eca--ready session (plist-get result :chatWelcomeMessage))))
      (lambda (oops)
-       (when (eq connection (eca-session-transport session))
+       (when (and (eq connection (eca-session-transport session)) (jsonrpc-running-p connection))
          (setf (eca-session-state session) 'failed)
          (eca--changed session)
          (message "ECA: the server did not start: %s" (plist-get oops :message)))))))

@@ -74,7 +74,10 @@ A buffer with unsaved changes is never touched."
 (defun eca--shown-path (path)
   "PATH as it is shown: short when it is inside of the project."
   (let ((root (and eca--session (eca--server-path (eca-session-root eca--session)))))
-    (if (and root (string-prefix-p root path)) (substring path (length root)) path)))
+    (cond ((null root) path)
+          ((equal root (file-name-as-directory path)) ".")
+          ((string-prefix-p root path) (substring path (length root)))
+          (t path))))
 
 (defun eca--duration (milliseconds)
   "MILLISECONDS for people."
@@ -129,11 +132,12 @@ A buffer with unsaved changes is never touched."
     (if (not arguments)
         (let ((text (string-join (reverse (eca-block-get block :text)))))
           (unless (member text '("" "{}")) (propertize text 'face 'eca-note)))
-      (cl-loop for (key value) on arguments by #'cddr
-               concat (propertize (concat (substring (symbol-name key) 1) ": ") 'face 'font-lock-variable-name-face)
-               concat (eca--shown-value value)
-               concat "\n" into lines
-               finally return (string-trim-right lines "\n")))))
+      (string-join
+       (cl-loop for (key value) on arguments by #'cddr
+                collect (concat (propertize (concat (substring (symbol-name key) 1) ": ")
+                                            'face 'font-lock-variable-name-face)
+                                (eca--shown-value value)))
+       "\n"))))
 
 (defun eca--shown-value (value)
   "The JSON value VALUE for people."

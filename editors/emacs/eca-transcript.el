@@ -207,8 +207,9 @@ The input keeps an undo of its own."
       (set-marker (eca-block-end block) (point)))))
 
 (defun eca--block-here ()
-  "The block at point, or nil."
-  (get-text-property (point) 'eca-block))
+  "The block at point or at the beginning of its line, or nil."
+  (or (get-text-property (point) 'eca-block)
+      (get-text-property (line-beginning-position) 'eca-block)))
 
 (defun eca-toggle-block ()
   "Open or fold the block at point."
