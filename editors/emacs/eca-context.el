@@ -161,15 +161,16 @@ says more about one of them."
        ((save-excursion
           (skip-chars-backward "^ \t\n" eca--input)
           (and (eq (char-after) ?@) (< (point) place)))
-        (let ((begin (save-excursion (skip-chars-backward "^ \t\n" eca--input) (1+ (point)))))
-          (list begin (point)
+        ;; Markers, because the transcript may grow while the server is asked.
+        (let ((begin (save-excursion (skip-chars-backward "^ \t\n" eca--input) (copy-marker (1+ (point))))))
+          (list begin (copy-marker (point) t)
                 (eca--table (lambda () (with-current-buffer buffer (eca--complete-context begin)))
                             (lambda (label) (with-current-buffer buffer (eca--context-kind label))))
                 :company-kind (lambda (_) 'file))))
        ((and (eq (char-after eca--input) ?/)
              (not (string-match-p "[ \t\n]" (buffer-substring-no-properties eca--input place))))
-        (let ((begin (1+ eca--input)))
-          (list begin (point)
+        (let ((begin (copy-marker (1+ eca--input))))
+          (list begin (copy-marker (point) t)
                 (eca--table (lambda () (with-current-buffer buffer (eca--complete-command begin)))
                             (lambda (name) (with-current-buffer buffer (eca--command-help name))))
                 :exit-function #'eca--command-chosen

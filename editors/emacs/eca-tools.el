@@ -320,8 +320,9 @@ If there is none at point, the one that waits is shown."
     (unless (equal (plist-get details :type) "fileChange")
       (user-error "This call changes no file"))
     (let* ((path (plist-get details :path))
-           (name (eca--shown-path path)))
-      (with-current-buffer (get-buffer-create (format "*eca diff: %s*" name))
+           (name (eca--shown-path path))
+           (buffer (get-buffer-create (format "*eca diff: %s*" name))))
+      (with-current-buffer buffer
         (let ((inhibit-read-only t))
           (erase-buffer)
           (insert (eca--whole-diff path (plist-get details :diff))))
@@ -334,8 +335,8 @@ If there is none at point, the one that waits is shown."
                             (concat "\\<eca-diff-mode-map> " name ":  \\[eca-approve] approve   \\[eca-reject] reject"
                                     "   \\[eca-approve-always] approve always   q quit"))))
         (eca-diff-mode 1)
-        (goto-char (point-min))
-        (pop-to-buffer (current-buffer))))))
+        (goto-char (point-min)))
+      (pop-to-buffer buffer))))
 
 (defun eca--whole-diff (path diff)
   "DIFF of the file PATH with the two lines that say so."

@@ -27,7 +27,7 @@
   (let ((deadline (+ (float-time) support-hang-guard)) result)
     (while (not (setq result (funcall condition)))
       (when (> (float-time) deadline)
-        (ert-fail (format "hang guard: %s, with this in the buffer:\n%s" what (buffer-string))))
+        (ert-fail (format "hang guard: %s, with this in the buffer:\n%s" what (buffer-substring-no-properties (max (point-min) (- (point-max) 2000)) (point-max)))))
       (accept-process-output nil 0.05))
     result))
 
@@ -96,7 +96,8 @@
     (buffer-string)))
 
 (defun support-report ()
-  "Run all tests, say how it went in one line, and leave."
+  "Run the tests, say how it went in one line, and leave.
+The variable ECA_TEST of the environment chooses tests by a regular expression."
   (let* ((selector (getenv "ECA_TEST"))
          (stats (ert-run-tests-batch (or selector t)))
          (bad (+ (ert-stats-completed-unexpected stats) (ert-stats-skipped stats)))
