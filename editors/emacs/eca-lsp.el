@@ -126,6 +126,7 @@ lsp-mode cares about starting it again."
 
 (defun eca-lsp-register ()
   "Tell lsp-mode about the server."
+  (add-hook 'lsp-after-uninitialized-functions #'eca-lsp--ended)
   (lsp-register-client
    (make-lsp-client
     :new-connection (lsp-stdio-connection (lambda () eca-command))
@@ -139,7 +140,6 @@ lsp-mode cares about starting it again."
                                                       :false-object :json-false)
                                       :object-type 'alist)))
     :initialized-fn #'eca-lsp--adopt
-    :uninitialized-fn #'eca-lsp--ended
     ;; `$/progress' is LSP's own here, and the server knows that.
     :notification-handlers (eca-lsp--handlers (remove "$/progress" (eca-notification-methods)) #'eca-lsp--hear)
     :async-request-handlers (eca-lsp--handlers (eca-request-methods) #'eca-lsp--answer))))

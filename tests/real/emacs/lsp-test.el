@@ -9,9 +9,9 @@
 ;;; Code:
 
 (load (expand-file-name "support" (file-name-directory (or load-file-name buffer-file-name))) nil t)
-(dolist (folder '("/usr/share/emacs/site-lisp/elpa" "/usr/share/emacs/site-lisp/elpa-src"))
-  (when (file-directory-p folder)
-    (let ((default-directory folder)) (normal-top-level-add-subdirs-to-load-path))))
+(require 'package)
+(add-to-list 'package-directory-list "/usr/share/emacs/site-lisp/elpa")
+(package-initialize)
 (require 'eca)
 (require 'lsp-mode)
 

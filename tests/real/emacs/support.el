@@ -15,7 +15,7 @@
 
 (defconst support-here (file-name-directory (or load-file-name buffer-file-name)))
 (defconst support-client (expand-file-name "../../../editors/emacs/" support-here))
-(defconst support-hang-guard 20 "Seconds after which a test gives up.")
+(defconst support-hang-guard 40 "Seconds after which a test gives up.")
 
 (add-to-list 'load-path support-client)
 
@@ -55,6 +55,11 @@
       (unless (equal status 0) (error "The model does not answer: %s" (buffer-string))))
     (goto-char (point-min))
     (append (json-parse-buffer :object-type 'plist :null-object nil :false-object nil) nil)))
+
+(defun support-last-turn ()
+  "The messages of the last request that belongs to a turn.
+A title is asked for without tools, and at any time."
+  (plist-get (car (last (cl-remove-if-not (lambda (body) (plist-get body :tools)) (support-requests)))) :messages))
 
 (defun support-make-project ()
   "Make a project with a few files and a configuration, and return its folder."
