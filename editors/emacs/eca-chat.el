@@ -176,15 +176,16 @@ Without a selection of its own, what ACCESSOR finds in the session."
 (defun eca--show-footer ()
   "Show the contexts of the next prompt and what the server does above the input."
   (let ((doing (when eca--busy
-                 (propertize (format "%s…  %s\n" (or eca--doing "Working")
+                 (propertize (format "%s…  %s" (or eca--doing "Working")
                                      (substitute-command-keys "\\<eca-chat-mode-map>(\\[eca-chat-stop] stops)"))
                              'face 'shadow)))
         (contexts (when eca--contexts
-                    (concat (mapconcat (lambda (context) (propertize (concat "@" (eca-context-label context)) 'face 'eca-code))
-                                       eca--contexts "  ")
-                            "\n"))))
-    (eca--set-footer (concat (unless (= eca--tail (point-min)) (if (eq (char-before eca--tail) ?\n) "\n" "\n\n"))
-                             contexts doing))))
+                    (mapconcat (lambda (context) (propertize (concat "@" (eca-context-label context)) 'face 'eca-code))
+                               eca--contexts "  "))))
+    (eca--set-footer
+     (when (or doing contexts)
+       (concat (cond ((= eca--tail (point-min)) "") ((eq (char-before eca--tail) ?\n) "\n") (t "\n\n"))
+               contexts (and contexts doing "\n") doing)))))
 
 ;;; Buffers
 

@@ -234,7 +234,8 @@ What the user folded or unfolded stays so."
   "Make the current buffer an empty transcript with an input below."
   (let ((inhibit-read-only t))
     (erase-buffer)
-    (insert (propertize "\n" 'face 'eca-separator) (propertize "> " 'face 'eca-prompt))
+    ;; The overlay needs a line break of its own: what it shows takes over the look of what is below.
+    (insert "\n" (propertize "\n" 'face 'eca-separator) (propertize "> " 'face 'eca-prompt))
     (add-text-properties (point-min) (point)
                          '(read-only t front-sticky (read-only) rear-nonsticky t field eca-frame))
     (setq eca--tail (copy-marker (point-min) t)
