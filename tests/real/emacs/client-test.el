@@ -1,0 +1,555 @@
+;;; client-test.el --- The Emacs client with a real server  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: MIT OR Apache-2.0
+
+;;; Commentary:
+
+;; The client of editors/emacs, a real server and a scripted model, without a terminal.  What needs
+;; keys and a screen is in terminal-test.el.
+
+;;; Code:
+
+(load (expand-file-name "support" (file-name-directory (or load-file-name buffer-file-name))) nil t)
+(require 'bytecomp)
+(require 'eca)
+
+(defmacro client-test (name documentation &rest body)
+  "Define the test NAME with DOCUMENTATION: BODY runs in a new chat of a new project."
+  (declare (indent 1) (doc-string 2))
+  `(ert-deftest ,name ()
+     ,documentation
+     (let* ((support-project (support-make-project))
+            (process-environment (support-environment support-project))
+            (eca-command (support-command support-project))
+            (default-directory (support-file ""))
+            (inhibit-message t)
+            (eca--sessions nil))
+       (unwind-protect
+           (with-current-buffer (eca--current-chat) ,@body)
+         (eca--stop-all)
+         (dolist (session eca--sessions)
+           (mapc #'kill-buffer (eca--chat-buffers session)))
+         (dolist (buffer (buffer-list))
+           (when (and (buffer-file-name buffer) (string-prefix-p support-project (buffer-file-name buffer)))
+             (with-current-buffer buffer (set-buffer-modified-p nil))
+             (kill-buffer buffer)))
+         (delete-directory support-project t)))))
+
+(defun client-ask (&rest lines)
+  "Write LINES into the input and send them."
+  (eca--set-input (string-join lines "\n"))
+  (eca-chat-send))
+
+(defun client-finish ()
+  "Wait until the server has ended its work in this chat."
+  (support-until "end of the turn" (not eca--busy)))
+
+(defun client-transcript ()
+  "What is above the input."
+  (buffer-substring-no-properties (point-min) eca--tail))
+
+(defun client-shows (text)
+  "Whether the transcript shows TEXT."
+  (string-search text (client-transcript)))
+
+(defun client-pending ()
+  "Wait for a call that needs consent and return its block."
+  (support-until "a call that waits" (car (eca--pending-calls))))
+
+(defun client-call (tool &rest arguments)
+  "A step of the scripted model: call TOOL with ARGUMENTS, a plist."
+  (format "call eca__%s %s" tool (json-serialize arguments)))
+
+(defun client-edit (old new)
+  "A step of the scripted model: change OLD to NEW in a.txt."
+  (client-call "edit_file" :path (support-file "a.txt") :original_content old :new_content new))
+
+(defun client-faces (text)
+  "The faces of the last TEXT in the transcript."
+  (save-excursion
+    (goto-char eca--tail)
+    (search-backward text)
+    (let ((face (get-text-property (match-beginning 0) 'face)))
+      (if (listp face) face (list face)))))
+
+;;; The package
+
+(ert-deftest client-compiles-without-warnings ()
+  "Every file of the client is compiled, and no warning is given."
+  (let ((byte-compile-error-on-warn t)
+        (byte-compile-dest-file-function (lambda (_) (make-temp-file "eca-" nil ".elc"))))
+    (dolist (file (directory-files support-client t "\\.el\\'"))
+      (should (byte-compile-file file)))))
+
+;;; Chat
+
+(client-test client-streams-markdown
+  "An answer comes piece by piece, is dressed as Markdown, and stays Markdown when copied."
+  (client-ask "say # Head\\n\\nSome **bold** words, `code` and [a link](https://example.org).\\n\\n```elisp\\n(defun f ())\\n```\\nEnd")
+  (client-finish)
+  (should (client-shows "Some **bold** words, `code` and [a link](https://example.org)."))
+  (should (memq 'eca-heading (client-faces "Head")))
+  (should (memq 'bold (client-faces "bold")))
+  (should (memq 'eca-code (client-faces "code")))
+  (should (memq 'font-lock-keyword-face (client-faces "defun")))
+  (save-excursion
+    (goto-char eca--tail)
+    (search-backward "a link")
+    (should (equal (get-text-property (match-beginning 0) 'eca-target) "https://example.org"))
+    (search-backward "**")
+    (should (invisible-p (match-beginning 0))))
+  (should (string-empty-p (eca--input-text)))
+  (should (memq 'eca-user (client-faces "say # Head"))))
+
+(client-test client-counts-every-word
+  "Nothing of a long answer is lost or doubled."
+  (client-ask "words 500")
+  (client-finish)
+  (should (client-shows (concat (mapconcat (lambda (number) (format "word%d" number)) (number-sequence 0 499) " ")))))
+
+(client-test client-folds-reasoning
+  "Reasoning is one line until it is unfolded."
+  (client-ask "think deep thoughts" "+ say shallow words")
+  (client-finish)
+  (should (client-shows "▸ Thought"))
+  (should-not (string-search "\ndeep thoughts" (client-transcript)))
+  (goto-char (point-min))
+  (search-forward "▸ Thought")
+  (eca-toggle-block)
+  (should (client-shows "▾ Thought\ndeep thoughts"))
+  (eca-toggle-block)
+  (should-not (client-shows "▾ Thought")))
+
+(client-test client-shows-failures-of-the-model
+  "What a provider refuses is told in the chat, and the chat can go on."
+  (client-ask "fail 401 no such key")
+  (client-finish)
+  (should (client-shows "no such key"))
+  (client-ask "say better now")
+  (client-finish)
+  (should (client-shows "better now")))
+
+(client-test client-keeps-the-input-while-text-streams
+  "What the user types meanwhile stays, with its undo."
+  (buffer-enable-undo)
+  (client-ask "words 200 2")
+  (support-until "first words" (client-shows "word3"))
+  (goto-char (point-max))
+  (insert "a draft")
+  (undo-boundary)
+  (insert " and more")
+  (client-finish)
+  (should (equal (eca--input-text) "a draft and more"))
+  (undo-boundary)
+  (let ((last-command nil)) (undo))
+  (should (equal (eca--input-text) "a draft"))
+  (should (client-shows "word199")))
+
+(client-test client-sends-what-json-cannot-say
+  "Raw bytes in the input become replacement characters instead of an error."
+  (client-ask (concat "say odd " (string (unibyte-char-to-multibyte 200))))
+  (client-finish)
+  (should (client-shows "odd �")))
+
+;;; Tools
+
+(client-test client-approves-an-edit
+  "A change waits, shows its diff, and happens after consent; an open buffer follows."
+  (let ((file (find-file-noselect (support-file "a.txt"))))
+    (client-ask (client-edit "two" "TWO") "say changed")
+    (let ((block (client-pending)))
+      (should (eca-block-open block))
+      (should (client-shows "-two\n+TWO"))
+      (should (memq 'diff-added (client-faces "+TWO")))
+      (should (equal (support-contents "a.txt") "one\ntwo\nthree\n"))
+      (should (string-search "needs you" (eca-mode-line)))
+      (save-window-excursion
+        (eca-show-diff)
+        (should (derived-mode-p 'diff-mode))
+        (should (string-search "+++ " (buffer-string)))
+        (should (string-search "+TWO" (buffer-string)))
+        (eca-approve)))
+    (client-finish)
+    (should (equal (support-contents "a.txt") "one\nTWO\nthree\n"))
+    (should (client-shows "✓ Editing a.txt +1 -1"))
+    (should (client-shows "changed"))
+    (should (equal (with-current-buffer file (buffer-string)) "one\nTWO\nthree\n"))))
+
+(client-test client-rejects-an-edit
+  "After a rejection nothing happens to the file, and the model is told."
+  (client-ask (client-edit "two" "TWO") "say understood")
+  (client-pending)
+  (eca-reject)
+  (client-finish)
+  (should (equal (support-contents "a.txt") "one\ntwo\nthree\n"))
+  (should (client-shows "rejected by you"))
+  (should (client-shows "understood"))
+  (should-error (eca-approve) :type 'user-error))
+
+(client-test client-approves-always
+  "The second call of the same tool is not asked about."
+  (client-ask (client-edit "two" "TWO") (client-edit "three" "THREE") "say both")
+  (client-pending)
+  (eca-approve-always)
+  (client-finish)
+  (should (equal (support-contents "a.txt") "one\nTWO\nTHREE\n"))
+  (should (client-shows "both")))
+
+(client-test client-shows-other-tools
+  "A call that needs no consent is one line, with arguments and output when it is unfolded."
+  (client-ask (client-call "read_file" :path (support-file "a.txt")) "say read")
+  (client-finish)
+  (should-not (client-shows "path: "))
+  (goto-char (point-min))
+  (search-forward "✓")
+  (eca-toggle-block)
+  (should (client-shows (concat "path: " (support-file "a.txt"))))
+  (should (client-shows "three")))
+
+(client-test client-stops-an-answer
+  "A stop ends the turn, and the chat goes on."
+  (client-ask "words 10000 10")
+  (support-until "first words" (client-shows "word1 "))
+  (eca-chat-stop)
+  (client-finish)
+  (should (client-shows "Stopped."))
+  (should-not (client-shows "word9999"))
+  (should-error (eca-chat-stop) :type 'user-error)
+  (client-ask "say once more")
+  (client-finish)
+  (should (client-shows "once more")))
+
+(client-test client-stops-a-call-that-waits
+  "A stop closes what waits for consent."
+  (client-ask (client-edit "two" "TWO"))
+  (client-pending)
+  (eca-chat-stop)
+  (client-finish)
+  (should-not (eca--pending-calls))
+  (should (equal (support-contents "a.txt") "one\ntwo\nthree\n")))
+
+(client-test client-answers-questions
+  "A question waits in the chat; its answer reaches the model."
+  (client-ask (client-call "ask_user" :question "Which?" :options [(:label "red" :description "warm") (:label "blue")])
+              "say thanks")
+  (support-until "the question" eca--question)
+  (should (client-shows "[red]  warm"))
+  (goto-char (point-min))
+  (search-forward "[blu")
+  (eca-chat-return)
+  (client-finish)
+  (should (client-shows "Which? → blue"))
+  (should (client-shows "thanks"))
+  (let ((last (support-last-turn)))
+    (should (seq-some (lambda (message) (and (equal (plist-get message :role) "tool")
+                                             (string-search "blue" (format "%s" (plist-get message :content)))))
+                      last))))
+
+(client-test client-drops-a-question-when-stopped
+  "A stop closes the question; the server is not left waiting."
+  (client-ask (client-call "ask_user" :question "Which?"))
+  (support-until "the question" eca--question)
+  (eca-chat-stop)
+  (client-finish)
+  (should-not eca--question)
+  (client-ask "say on we go")
+  (client-finish)
+  (should (client-shows "on we go")))
+
+;;; Contexts and completion
+
+(defun client-completions ()
+  "What completion offers at the end of the input."
+  (goto-char (point-max))
+  (pcase-let ((`(,begin ,end ,table . ,_) (eca-completion-at-point)))
+    (completion-all-completions (buffer-substring begin end) table nil (- end begin)
+                                (completion-metadata (buffer-substring begin end) table nil))))
+
+(defun client-plain (completions)
+  "COMPLETIONS as a plain list of plain strings."
+  (let (result)
+    (while (consp completions) (push (substring-no-properties (pop completions)) result))
+    (nreverse result)))
+
+(client-test client-completes-contexts
+  "`@' offers what the server finds, also in the middle of a path; a mention is sent along."
+  (eca--set-input "look at @main")
+  (should (equal (client-plain (client-completions)) '("src/main.el")))
+  (completion-at-point)
+  (should (equal (eca--input-text) "look at @src/main.el"))
+  (eca--set-input "@")
+  (should (member "a.txt" (client-plain (client-completions))))
+  (should (member "cursor" (client-plain (client-completions))))
+  (client-ask "look at @src/main.el, please")
+  (client-finish)
+  (should (string-search "defun my-answer" (format "%S" (support-last-turn)))))
+
+(client-test client-completes-commands
+  "`/' offers the server's commands, with what they do; elsewhere it is a slash."
+  (eca--set-input "/")
+  (should (member "compact" (client-plain (client-completions))))
+  (should (string-search "summary" (eca--command-help "compact")))
+  (eca--set-input "/compa")
+  (completion-at-point)
+  (should (string-prefix-p "/compact" (eca--input-text)))
+  (eca--set-input "either/or")
+  (should-not (eca-completion-at-point)))
+
+(client-test client-sends-a-region
+  "A region of a saved file goes as lines of it, one of a changed buffer as text."
+  (let ((chat (current-buffer)))
+    (with-current-buffer (find-file-noselect (support-file "a.txt"))
+      (should (equal (eca-region-context (point-min) (+ (point-min) 8))
+                     (list :type "file" :path (support-file "a.txt") :linesRange '(:start 1 :end 2))))
+      (goto-char (point-max))
+      (insert "unsaved ünïcode\n")
+      (let ((context (eca-region-context (- (point-max) 16) (point-max))))
+        (should (equal (plist-get context :type) "text"))
+        (should (equal (plist-get context :label) "a.txt:4-4"))
+        (with-current-buffer chat
+          (push context eca--contexts)
+          (eca--show-footer)
+          (should (string-search "@a.txt:4-4" (overlay-get eca--footer 'before-string)))
+          (client-ask "say seen")
+          (client-finish)
+          (should-not eca--contexts)
+          (should (string-search "unsaved ünïcode" (format "%S" (support-last-turn)))))))))
+
+(client-test client-counts-places-as-the-server-does
+  "Lines and characters count from 1, characters in UTF-16 units."
+  (with-temp-buffer
+    (insert "x\n😀é|\n")
+    (goto-char (point-min))
+    (search-forward "é")
+    (should (equal (eca-position (point)) '(:line 2 :character 4)))
+    (goto-char (point-min))
+    (eca-goto-position '(:line 2 :character 4))
+    (should (looking-at "|"))))
+
+;;; What Emacs tells the model
+
+(defun client-answer (method params)
+  "What this client answers to METHOD with PARAMS."
+  (let (answer)
+    (eca--answer eca--session method params (lambda (result) (setq answer result))
+                 (lambda (code text) (setq answer (list :code code :message text))))
+    answer))
+
+(client-test client-answers-with-diagnostics
+  "Problems that flymake found are told, for one file and for all."
+  (let ((uri (eca--uri (support-file "a.txt"))))
+    (with-current-buffer (find-file-noselect (support-file "a.txt"))
+      (setq-local flymake-diagnostic-functions
+                  (list (lambda (report &rest _)
+                          (funcall report (list (flymake-make-diagnostic (current-buffer) 5 8 :warning "two is odd"))))))
+      (flymake-mode 1)
+      (flymake-start)
+      (support-until "flymake" (flymake-diagnostics)))
+    (dolist (params (list (list :uri uri) nil))
+      (let ((found (aref (plist-get (client-answer "editor/getDiagnostics" params) :diagnostics) 0)))
+        (should (equal (plist-get found :uri) uri))
+        (should (equal (plist-get found :severity) "warning"))
+        (should (equal (plist-get found :message) "two is odd"))
+        (should (equal (plist-get found :range) '(:start (:line 2 :character 1) :end (:line 2 :character 4))))))
+    (should (equal (client-answer "editor/getDiagnostics" (list :uri (eca--uri "/no/such/file"))) '(:diagnostics [])))))
+
+(client-test client-answers-with-definitions
+  "xref finds a definition; where nothing knows symbols, that is said and nobody is asked."
+  (load (support-file "src/main.el") nil t)
+  (let ((answer (client-answer "editor/getDefinition"
+                               (list :uri (eca--uri (support-file "src/main.el")) :position '(:line 3 :character 26)))))
+    (should (equal (plist-get answer :status) "success"))
+    (should (equal (eca--get (aref (plist-get answer :locations) 0) :range :start :line) 1)))
+  (should (equal (plist-get (client-answer "editor/getReferences"
+                                           (list :uri (eca--uri (support-file "a.txt")) :position '(:line 1 :character 1)))
+                            :status)
+                 "no-server"))
+  (should (equal (plist-get (client-answer "editor/getDefinition" (list :uri "file:///no/such" :position '(:line 1 :character 1)))
+                            :status)
+                 "error"))
+  (should (equal (plist-get (client-answer "no/such" nil) :code) -32601)))
+
+;;; Selections and stored chats
+
+(client-test client-selects-model-and-agent
+  "The chosen model and agent are used by the next prompt and shown."
+  (eca--await-ready eca--session)
+  (should (member "mock/other" (eca-session-models eca--session)))
+  (eca-select-model "mock/other")
+  (eca-select-agent "plan")
+  (client-ask "say with the other")
+  (client-finish)
+  (should (equal (delete-dups
+                  (mapcar (lambda (body) (plist-get body :model))
+                          (cl-remove-if-not (lambda (body) (string-search "with the other" (format "%S" body)))
+                                            (support-requests))))
+                 '("other")))
+  (should (string-search "plan · mock/other" (eca--header))))
+
+(client-test client-opens-a-stored-chat
+  "A chat whose buffer was killed is shown again as it was, tool calls included."
+  (client-ask "think twice" "+ say first answer" )
+  (client-finish)
+  (client-ask (client-call "read_file" :path (support-file "a.txt")) "say second answer")
+  (client-finish)
+  (let ((id eca--chat-id) (session eca--session) (eca-chat-display-action nil))
+    (kill-buffer)
+    (cl-letf (((symbol-function 'eca--pick-chat) (lambda (&rest _) id)))
+      (let ((eca--session session)) (eca-chat-open)))
+    (let ((buffer (support-until "the chat" (let ((buffer (gethash id (eca-session-chats session))))
+                                              (and buffer (with-current-buffer buffer (client-shows "second answer")) buffer)))))
+      (with-current-buffer buffer
+        (should (client-shows "first answer"))
+        (should (client-shows "▸ Thought"))
+        (should (client-shows "▸ ✓"))
+        (should-not eca--busy)
+        (client-ask "say third answer")
+        (client-finish)
+        (should (client-shows "third answer"))))))
+
+(client-test client-deletes-a-chat
+  "A deleted chat has no buffer and is no longer listed."
+  (client-ask "say something")
+  (client-finish)
+  (let ((session eca--session) (buffer (current-buffer)))
+    (cl-letf (((symbol-function 'yes-or-no-p) #'always)) (eca-chat-delete))
+    (support-until "the end of the buffer" (not (buffer-live-p buffer)))
+    (should (equal (eca-request-wait session "chat/list" nil) '(:chats [])))))
+
+;;; The server's life
+
+(client-test client-starts-again-after-a-crash
+  "A server that is killed in the middle of an answer comes back, and the chat goes on with its history."
+  (client-ask "say remember the number 7")
+  (client-finish)
+  (client-ask "words 300 10")
+  (support-until "first words" (client-shows "word1 "))
+  (goto-char (point-max))
+  (insert "my draft")
+  (let ((process (jsonrpc--process (eca-session-transport eca--session))))
+    (signal-process process 'KILL)
+    (support-until "the note" (client-shows "ended unexpectedly"))
+    (should-not eca--busy)
+    (should (client-shows "incomplete"))
+    (support-until "the new server" (eq (eca-session-state eca--session) 'ready))
+    (should-not (eq process (jsonrpc--process (eca-session-transport eca--session)))))
+  (should (equal (eca--input-text) "my draft"))
+  ;; The model sees the question that was never answered together with the new one, and begins with it.
+  (client-ask "say back again")
+  (client-finish)
+  (should (client-shows "word299"))
+  (let ((history (format "%S" (support-last-turn))))
+    (should (string-search "remember the number 7" history))
+    (should (string-search "back again" history))))
+
+(client-test client-does-not-start-for-ever
+  "A server that dies at once is tried a few times and then left."
+  (eca--stop eca--session)
+  (let ((eca-command '("sh" "-c" "exit 3")) (starts 0))
+    (cl-letf* ((connect (symbol-function 'eca--connect))
+               ((symbol-function 'eca--connect) (lambda (session) (cl-incf starts) (funcall connect session))))
+      (eca--start eca--session)
+      (support-until "giving up" (and (> starts eca-restart-after-crash) (eq (eca-session-state eca--session) 'failed)))
+      (accept-process-output nil 0.5)
+      (should (= starts (1+ eca-restart-after-crash)))
+      (should (eq (eca-session-state eca--session) 'failed))
+      (should (string-search "crashed" (eca-mode-line)))))
+  (eca-restart)
+  (client-ask "say recovered")
+  (client-finish)
+  (should (client-shows "recovered")))
+
+(client-test client-names-a-missing-program
+  "Without the program there is a clear error, and the message stays."
+  (eca--stop eca--session)
+  (let ((eca-command '("/no/such/eca" "server")))
+    (client-ask "hello")
+    (should (client-shows "Cannot find the program"))
+    (should (equal (eca--input-text) "hello"))
+    (should-not eca--busy)))
+
+(client-test client-leaves-in-order
+  "The server ends with status 0 when it is stopped, and starts again when it is needed."
+  (client-ask "say one")
+  (client-finish)
+  (let ((process (jsonrpc--process (eca-session-transport eca--session))))
+    (eca--stop eca--session)
+    (should-not (process-live-p process))
+    (should (equal (process-exit-status process) 0)))
+  (should-not (client-shows "unexpectedly"))
+  (client-ask "say two")
+  (client-finish)
+  (should (client-shows "two")))
+
+;;; Rewriting, with a transport that only pretends
+
+(cl-defstruct client-fake
+  "A server that notes what it is asked, and answers with REFUSAL or nothing."
+  refusal asked)
+
+(cl-defmethod eca-transport-live-p ((_ client-fake)) "It always lives." t)
+(cl-defmethod eca-transport-stop ((_ client-fake)) "It has nothing to stop." nil)
+(cl-defmethod eca-transport-notify ((_ client-fake) _method _params) "It does not listen." nil)
+(cl-defmethod eca-transport-request ((fake client-fake) method params done failed)
+  "Note METHOD with PARAMS in FAKE, then call DONE or FAILED."
+  (push (cons method params) (client-fake-asked fake))
+  (if (client-fake-refusal fake) (funcall failed (client-fake-refusal fake)) (funcall done nil)))
+
+(defmacro client-with-fake (refusal &rest body)
+  "Run BODY in a buffer with the text `old', with a server that answers with REFUSAL."
+  (declare (indent 1))
+  `(let* ((default-directory (file-name-as-directory (file-truename temporary-file-directory)))
+          (fake (make-client-fake :refusal ,refusal))
+          (session (eca-session--make :root default-directory :name "fake" :transport fake :state 'ready))
+          (eca--sessions (list session))
+          (inhibit-message t))
+     (with-temp-buffer
+       (insert "before\nold\nafter\n")
+       (let ((say (lambda (&rest content)
+                    (eca--hear session "rewrite/contentReceived"
+                               (list :rewriteId (plist-get (cdar (client-fake-asked fake)) :id) :content content)))))
+         (ignore say)
+         ,@body))))
+
+(ert-deftest client-rewrites-a-region ()
+  "The new text is shown first and put in place when it is accepted."
+  (client-with-fake nil
+    (eca-rewrite 8 12 "make it new")
+    (should (equal (plist-get (cdar (client-fake-asked fake)) :text) "old\n"))
+    (should (equal (plist-get (cdar (client-fake-asked fake)) :range)
+                   '(:start (:line 2 :character 1) :end (:line 3 :character 1))))
+    (funcall say :type "started")
+    (funcall say :type "text" :text "```\nne")
+    (should-error (eca-rewrite-accept) :type 'user-error)
+    (funcall say :type "text" :text "w\n```")
+    (funcall say :type "replace" :text "new\n")
+    (funcall say :type "finished" :totalTimeMs 5)
+    (should (equal (buffer-string) "before\nold\nafter\n"))
+    (should (string-search "new" (overlay-get (car (overlays-in 8 12)) 'after-string)))
+    (eca-rewrite-accept)
+    (should (equal (buffer-string) "before\nnew\nafter\n"))
+    (should-not (overlays-in (point-min) (point-max)))))
+
+(ert-deftest client-does-not-overwrite-what-changed ()
+  "A text that was edited while the model worked is kept; the new one is in the kill ring."
+  (client-with-fake nil
+    (eca-rewrite 8 12 "make it new")
+    (funcall say :type "text" :text "new\n")
+    (funcall say :type "finished" :totalTimeMs 5)
+    (goto-char 9)
+    (insert "X")
+    (should-error (eca-rewrite-accept) :type 'user-error)
+    (should (equal (buffer-string) "before\noXld\nafter\n"))
+    (should (equal (current-kill 0) "new\n"))))
+
+(ert-deftest client-says-when-rewriting-is-not-offered ()
+  "A server without rewriting is no mystery, and nothing is left in the buffer."
+  (client-with-fake '(:code -32601 :message "Method not found")
+    (let (said)
+      (cl-letf (((symbol-function 'message) (lambda (&rest arguments) (setq said (apply #'format arguments)))))
+        (eca-rewrite 8 12 "make it new"))
+      (should (string-search "does not offer rewriting" said))
+      (should-not (overlays-in (point-min) (point-max))))))
+
+(support-report)
+;;; client-test.el ends here

@@ -1,0 +1,149 @@
+;;; terminal-test.el --- The Emacs client as a user sees it  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: MIT OR Apache-2.0
+
+;;; Commentary:
+
+;; An Emacs in a real terminal, which tmux provides: keys go in, the screen is read.
+
+;;; Code:
+
+(load (expand-file-name "support" (file-name-directory (or load-file-name buffer-file-name))) nil t)
+
+(defvar terminal-socket nil "The name of the tmux server of the test that runs.")
+
+(defun terminal-tmux (&rest arguments)
+  "Call tmux with ARGUMENTS and return what it prints."
+  (with-temp-buffer
+    (let ((status (apply #'call-process "tmux" nil t nil "-L" terminal-socket "-f" "/dev/null" arguments)))
+      (unless (equal status 0) (error "tmux %S: %s" arguments (buffer-string)))
+      (buffer-string))))
+
+(defun terminal-screen ()
+  "What is on the screen."
+  (terminal-tmux "capture-pane" "-p" "-t" "emacs"))
+
+(defun terminal-keys (&rest keys)
+  "Press KEYS: names as tmux knows them, or (TEXT) to type."
+  (dolist (key keys)
+    (if (consp key) (terminal-tmux "send-keys" "-t" "emacs" "-l" "--" (car key))
+      (terminal-tmux "send-keys" "-t" "emacs" key))))
+
+(defun terminal-sees (&rest texts)
+  "Wait until all TEXTS are on the screen."
+  (let ((deadline (+ (float-time) support-hang-guard)))
+    (while (not (cl-every (lambda (text) (string-search text (terminal-screen))) texts))
+      (when (> (float-time) deadline)
+        (ert-fail (format "hang guard: %S is not on the screen:\n%s" texts (terminal-screen))))
+      (accept-process-output nil 0.1))))
+
+(defun terminal-loses (text)
+  "Wait until TEXT is no longer on the screen."
+  (let ((deadline (+ (float-time) support-hang-guard)))
+    (while (string-search text (terminal-screen))
+      (when (> (float-time) deadline)
+        (ert-fail (format "hang guard: %S stays on the screen:\n%s" text (terminal-screen))))
+      (accept-process-output nil 0.1))))
+
+(defmacro terminal-test (name documentation &rest body)
+  "Define the test NAME with DOCUMENTATION: BODY has an Emacs on a screen, with its chat open."
+  (declare (indent 1) (doc-string 2))
+  `(ert-deftest ,name ()
+     ,documentation
+     (let* ((support-project (support-make-project))
+            (terminal-socket (format "eca-test-%s-%s" (emacs-pid) ',name))
+            (process-environment (append '("TERM=screen-256color" "LANG=C.UTF-8")
+                                         (support-environment support-project))))
+       (unwind-protect
+           (progn (terminal-begin) ,@body)
+         (ignore-errors (terminal-tmux "kill-server"))
+         (ignore-errors (delete-directory support-project t))))))
+
+(defun terminal-begin ()
+  "Start an Emacs on a screen and open the chat."
+  (let ((init (expand-file-name "init.el" support-project)))
+    (with-temp-file init
+      (prin1 `(progn (add-to-list 'load-path ,support-client)
+                     (require 'eca)
+                     (setq eca-command ',(support-command support-project)
+                           ring-bell-function #'ignore)
+                     (global-set-key (kbd "C-c e") eca-command-map))
+             (current-buffer)))
+    (terminal-tmux "new-session" "-d" "-s" "emacs" "-x" "120" "-y" "36"
+                   (format "emacs -nw -Q -l %s %s" (shell-quote-argument init)
+                           (shell-quote-argument (support-file "a.txt"))))
+    (terminal-sees "three" "a.txt")
+    (terminal-keys "C-c" "e" "e")
+    (terminal-sees "Ask anything about your code" "mock/scripted" "ECA[")))
+
+(defun terminal-edit (old new)
+  "A step of the scripted model: change OLD to NEW in a.txt."
+  (format "call eca__edit_file %s"
+          (json-serialize (list :path (support-file "a.txt") :original_content old :new_content new))))
+
+(terminal-test terminal-prompt-and-stop
+  "A prompt is answered on the screen, reasoning folds, and C-c C-k stops."
+  (terminal-keys '("think so deep") "C-j" '("+ say Hello **bold** world") "Enter")
+  (terminal-sees "Hello bold world" "▸ Thought" "▌ think so deep")
+  (terminal-keys "C-r" '("Thought") "Enter" "Tab")
+  (terminal-sees "▾ Thought" "    so deep")
+  (terminal-keys "Tab")
+  (terminal-loses "▾ Thought")
+  ;; Typing goes to the input wherever the cursor is.
+  (terminal-keys '("words 3000 20") "Enter")
+  (terminal-sees "word5 " "C-c C-k stops")
+  (terminal-keys "C-c" "C-k")
+  (terminal-sees "Stopped.")
+  (terminal-loses "C-c C-k stops"))
+
+(terminal-test terminal-approve-an-edit
+  "A change is shown as a diff, in the chat and in diff-mode, and made after C-c C-y."
+  (terminal-keys (list (terminal-edit "two" "TWO")) "C-j" '("say all done") "Enter")
+  (terminal-sees "needs your consent" "-two" "+TWO" "[y] approve" "ECA asks: Editing a.txt")
+  (should (equal (support-contents "a.txt") "one\ntwo\nthree\n"))
+  (terminal-keys "C-c" "C-d")
+  (terminal-sees "+++ " "*eca diff: a.txt*" "C-c C-y approve")
+  (terminal-keys "C-c" "C-y")
+  (terminal-sees "✓ Editing a.txt +1 -1" "all done")
+  (should (equal (support-contents "a.txt") "one\nTWO\nthree\n"))
+  (terminal-sees "TWO"))
+
+(terminal-test terminal-reject-on-the-block
+  "On the call itself, n rejects."
+  (terminal-keys (list (terminal-edit "two" "TWO")) "C-j" '("say as you wish") "Enter")
+  (terminal-sees "[n] reject")
+  (terminal-keys "C-r" '("needs your") "Enter" "n")
+  (terminal-sees "rejected by you" "as you wish")
+  (should (equal (support-contents "a.txt") "one\ntwo\nthree\n")))
+
+(terminal-test terminal-completes
+  "TAB completes contexts and commands; the region goes along."
+  (terminal-keys '("about @main") "Tab")
+  (terminal-sees "@src/main.el")
+  (terminal-keys "C-a" "C-k" '("/compa") "Tab")
+  (terminal-sees "> /compact")
+  (terminal-keys "C-a" "C-k" "C-x" "o" "M-<" "C-Space" "C-n" "C-n" "C-c" "e" "c")
+  (terminal-sees "@a.txt:1-2")
+  (terminal-keys '("say got it") "Enter")
+  (terminal-sees "got it" "▌ say got it"))
+
+(terminal-test terminal-question
+  "A question opens the minibuffer, with completion, and the answer is shown."
+  (terminal-keys '("call eca__ask_user {\"question\":\"Which colour?\",\"options\":[{\"label\":\"red\"},{\"label\":\"blue\"}]}")
+                 "C-j" '("say a fine choice") "Enter")
+  (terminal-sees "[red]" "[blue]" "\nWhich colour?")
+  (terminal-keys '("bl") "Tab" "Enter")
+  (terminal-sees "Which colour? → blue" "a fine choice"))
+
+(terminal-test terminal-crash
+  "A server that is killed is named, started again, and used."
+  (terminal-keys '("say before") "Enter")
+  (terminal-sees "|before" "ECA[idle]")
+  (terminal-keys '("my draft") "M-:"
+                 '("(signal-process (jsonrpc--process (eca-session-transport eca--session)) 'KILL)") "Enter")
+  (terminal-sees "The server ended unexpectedly (signal 9)" "> my draft")
+  (terminal-keys "C-a" "C-k" '("say and after") "Enter")
+  (terminal-sees "|and after" "▌ say and after" "ECA[idle]"))
+
+(support-report)
+;;; terminal-test.el ends here
