@@ -197,8 +197,8 @@ mod each_rule_can_fail {
         assert_eq!(rules::no_leftovers("a.md", &format!("see tests{path}x")).len(), 0);
         assert_eq!(rules::top_level(&["notes.txt".to_owned(), ".ci".to_owned(), "src".to_owned()]).len(), 1);
         assert_eq!(rules::lock_file("").len(), 1);
-        assert_eq!(rules::lock_file(&"[[package]]\n".repeat(351)).len(), 1);
-        assert_eq!(rules::lock_file(&"[[package]]\n".repeat(350)).len(), 0);
+        assert_eq!(rules::lock_file(&"[[package]]\n".repeat(401)).len(), 1);
+        assert_eq!(rules::lock_file(&"[[package]]\n".repeat(400)).len(), 0);
         assert!(!rules::stale_exceptions(&[]).is_empty());
     }
 }
