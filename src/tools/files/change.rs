@@ -93,7 +93,9 @@ pub(super) async fn commit(
     let (call, path) = (context.call.clone(), target.real.clone());
     let planned = PlannedChange { call, path, before: bytes, after: Some(after) };
     record(planned, context).await.map_err(NotReplaced::Failed)?;
-    if in_editor(target, &content, context).await.map_err(NotReplaced::Failed)? {
+    // An editor that shows the mark in its text wants it back.
+    let mark = matches!(&before, Some((old, Place::Editor)) if old.bom).then_some("\u{FEFF}").unwrap_or_default();
+    if in_editor(target, mark, &content, context).await.map_err(NotReplaced::Failed)? {
         return Ok(());
     }
     let expected = match before {
@@ -107,12 +109,12 @@ pub(super) async fn commit(
 }
 
 /// Offers the new text to the editor; returns whether it took it.
-async fn in_editor(target: &Target, content: &Content, context: &ToolContext) -> Result<bool, String> {
+async fn in_editor(target: &Target, mark: &str, content: &Content, context: &ToolContext) -> Result<bool, String> {
     if !context.host.may_write_open() {
         return Ok(false);
     }
     for name in target.names() {
-        match context.host.write_open(name, content.text.to_string()).await {
+        match context.host.write_open(name, [mark, &content.text].concat()).await {
             Ok(true) => return Ok(true),
             Ok(false) | Err(HostError::Unsupported) => {}
             Err(error) => return Err(format!("{} was not written: {error}.", target.written.display())),

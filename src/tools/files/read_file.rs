@@ -1,7 +1,7 @@
 //! `read_file`: a page of a text file, or an image for a model that can look at it.
 //!
-//! Only a file that was shown whole counts as seen. A page of a larger one does not: an edit of it
-//! is then held to the exact text, which is safe and seldom in the way.
+//! A file counts as seen when it was shown whole, in one page or in several without a change in
+//! between. Before that, and for files over 8 MiB, an edit is held to the exact text.
 
 mod page;
 mod picture;
@@ -10,6 +10,7 @@ pub(super) use picture::prepare as prepare_image;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
@@ -39,8 +40,15 @@ pub(super) struct ReadFile {
 
 /// What was read.
 enum Reading {
-    Text { text: String, whole: Option<Content> },
+    Text { text: String, seen: Option<Shown> },
     Picture { image: Image, note: String },
+}
+
+/// Which lines were shown of which content.
+struct Shown {
+    content: Content,
+    lines: Range<usize>,
+    total: usize,
 }
 
 impl ReadFile {
@@ -107,9 +115,9 @@ async fn read(arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput
     })
     .await?;
     Ok(match reading {
-        Reading::Text { text, whole } => {
-            if let Some(whole) = whole {
-                context.seen.saw(&target.real, whole.text);
+        Reading::Text { text, seen } => {
+            if let Some(Shown { content, lines, total }) = seen {
+                context.seen.saw_lines(&target.real, &content.text, lines, total);
             }
             ToolOutput::text(text)
         }
@@ -164,9 +172,16 @@ fn read_text(
             wanted.offset
         ));
     }
-    let whole =
-        (wanted.offset == 0 && !page.has_more()).then(|| str::from_utf8(&page.raw).ok().map(Content::of)).flatten();
-    Ok(Reading::Text { text: shown(&page), whole })
+    let text = shown(&page);
+    let lines = page.offset..page.offset + page.shown;
+    let seen = match (page.total, page.all) {
+        // Of a line that was cut, nobody knows the rest.
+        (Total::Exactly(total), Some(all)) if !page.cut && memchr::memchr(0, &all).is_none() => {
+            str::from_utf8(&all).ok().map(|all| Shown { content: Content::of(all), lines, total })
+        }
+        _ => None,
+    };
+    Ok(Reading::Text { text, seen })
 }
 
 /// What the model gets to see: lines without their ends, and a note where it is not the whole.

@@ -28,9 +28,9 @@ pub(super) fn replace(path: &Path, expected: Option<&Content>, content: &Content
         return Err(NotReplaced::Failed(format!("{} is read-only.", path.display())));
     }
     let temporary = Temporary::beside(path, 0o600).map_err(|error| folder_failed(path, &error))?;
-    let written = temporary.write(content).and_then(|new| {
-        keep_attributes(&file, &metadata, &new)?;
-        new.sync_all()
+    let written = temporary.write(content).and_then(|()| {
+        keep_attributes(&file, &metadata, &temporary.file)?;
+        temporary.file.sync_all()
     });
     written.map_err(|error| failed(&error))?;
     // As late as it can be: what is written from here on to the rename is lost.
@@ -97,7 +97,7 @@ fn create(path: &Path, content: &Content) -> Result<(), NotReplaced> {
         fs::create_dir_all(folder).map_err(|error| folder_failed(path, &error))?;
     }
     let temporary = Temporary::beside(path, 0o666).map_err(|error| folder_failed(path, &error))?;
-    temporary.write(content).and_then(|file| file.sync_all()).map_err(|error| failed(&error))?;
+    temporary.write(content).and_then(|()| temporary.file.sync_all()).map_err(|error| failed(&error))?;
     match rename_to_nothing(&temporary.path, path) {
         Ok(()) => {
             sync_folder(path);
@@ -116,6 +116,7 @@ fn folder_failed(path: &Path, error: &io::Error) -> NotReplaced {
 /// A file that is removed again unless it is renamed.
 struct Temporary {
     path: PathBuf,
+    file: File,
 }
 
 impl Temporary {
@@ -127,15 +128,13 @@ impl Temporary {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
         #[cfg(not(unix))]
         let _ = mode;
-        options.open(&path)?;
-        Ok(Self { path })
+        let file = options.open(&path)?;
+        Ok(Self { path, file })
     }
 
-    fn write(&self, content: &Content) -> io::Result<File> {
-        let mut file = fs::OpenOptions::new().write(true).open(&self.path)?;
-        file.write_all(content.mark())?;
-        file.write_all(content.text.as_bytes())?;
-        Ok(file)
+    fn write(&self, content: &Content) -> io::Result<()> {
+        (&self.file).write_all(content.mark())?;
+        (&self.file).write_all(content.text.as_bytes())
     }
 
     fn rename_over(self, path: &Path) -> io::Result<()> {

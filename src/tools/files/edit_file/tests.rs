@@ -266,6 +266,12 @@ async fn the_editor_goes_before_the_disk() {
     assert_eq!(lab.text("a.txt"), "disk\n", "the editor writes it");
     assert_eq!(lab.journal.changes.lock().unwrap()[0].before.as_deref(), Some(&b"buffer\nmore\n"[..]));
 
+    let marked = lab.put("marked.txt", "\u{FEFF}disk\n");
+    lab.host.unsaved.lock().unwrap().insert(marked.clone(), "\u{FEFF}one\n".to_owned());
+    lab.host.open.lock().unwrap().insert(marked);
+    lab.good("edit_file", edit(&lab, "marked.txt", "one", "two")).await;
+    assert_eq!(lab.host.written.lock().unwrap()[1].1, "\u{FEFF}two\n", "its text has the mark");
+
     // It lets go of the document in between: what is on the disk is another text.
     lab.host.open.lock().unwrap().clear();
     let host = Arc::clone(&lab.host);

@@ -7,6 +7,8 @@ use tokio_util::sync::CancellationToken;
 /// So much is read to find the lines and to count them; more would take too long.
 const MOST_SCANNED: usize = 2 * 1024 * 1024 * 1024;
 const CHUNK: usize = 128 * 1024;
+/// A larger file is not kept to compare it with what it becomes.
+const MOST_KEPT: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
@@ -29,6 +31,8 @@ pub(super) struct Page {
     pub(super) total: Total,
     /// The only line is not whole.
     pub(super) cut: bool,
+    /// The whole file, if it is not too large.
+    pub(super) all: Option<Vec<u8>>,
 }
 
 /// How many lines a file has.
@@ -64,7 +68,7 @@ pub(super) enum PageError {
 }
 
 pub(super) fn read(mut source: impl Read, wanted: Wanted, stop: &CancellationToken) -> Result<Page, PageError> {
-    let mut state = State { wanted, raw: Vec::new(), lines: 0, shown: 0, line_start: 0, full: false, cut: false };
+    let mut state = State::new(wanted);
     let mut chunk = vec![0; CHUNK];
     let (mut scanned, mut last_byte) = (0, b'\n');
     loop {
@@ -82,6 +86,7 @@ pub(super) fn read(mut source: impl Read, wanted: Wanted, stop: &CancellationTok
             let start = if scanned == 0 { bytes[..read.min(4096)].to_vec() } else { vec![0] };
             return Err(PageError::Binary(start));
         }
+        state.keep(bytes);
         state.take(bytes);
         last_byte = bytes[read - 1];
         scanned += read;
@@ -89,6 +94,7 @@ pub(super) fn read(mut source: impl Read, wanted: Wanted, stop: &CancellationTok
             if !state.full {
                 return Err(PageError::TooFar);
             }
+            state.all = None;
             return Ok(state.page(Total::MoreThan));
         }
     }
@@ -109,9 +115,22 @@ struct State {
     line_start: usize,
     full: bool,
     cut: bool,
+    all: Option<Vec<u8>>,
 }
 
 impl State {
+    fn new(wanted: Wanted) -> Self {
+        let all = Some(Vec::new());
+        Self { wanted, raw: Vec::new(), lines: 0, shown: 0, line_start: 0, full: false, cut: false, all }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.all = self.all.take().filter(|all| all.len() + bytes.len() <= MOST_KEPT);
+        if let Some(all) = &mut self.all {
+            all.extend_from_slice(bytes);
+        }
+    }
+
     fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && !self.full {
             let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
@@ -154,7 +173,7 @@ impl State {
             self.raw.truncate(end.map_or(0, |at| at + 1));
             self.shown = most;
         }
-        Page { raw: self.raw, offset: self.wanted.offset, shown: self.shown, total, cut: self.cut }
+        Page { raw: self.raw, offset: self.wanted.offset, shown: self.shown, total, cut: self.cut, all: self.all }
     }
 }
 
@@ -220,6 +239,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_whole_is_kept_if_it_is_not_too_large() {
+        assert_eq!(page("a\nb\nc\n", 1, 1, 99).all.as_deref(), Some(&b"a\nb\nc\n"[..]));
+        let large = "x\n".repeat(MOST_KEPT / 2);
+        assert!(page(&large, 0, 1, 99).all.is_some() && page(&format!("{large}x"), 0, 1, 99).all.is_none());
     }
 
     #[test]

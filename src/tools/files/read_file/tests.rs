@@ -43,6 +43,10 @@ async fn pages_say_how_to_go_on() {
     );
     assert_eq!(lab.good("read_file", json!({"path": path, "line_offset": 8})).await, "9\n10");
     assert_eq!(lab.context.seen.last(&path), None, "a part is not the whole");
+    lab.good("read_file", json!({"path": path, "limit": 4})).await;
+    assert_eq!(lab.context.seen.last(&path), None);
+    lab.good("read_file", json!({"path": path, "line_offset": 4, "limit": 4})).await;
+    assert_eq!(lab.context.seen.last(&path).as_deref(), Some(text.as_str()), "all parts are");
     let beyond = lab.bad("read_file", json!({"path": path, "line_offset": 10})).await;
     assert!(beyond.contains("has 10 lines"), "{beyond}");
     assert!(lab.bad("read_file", json!({"path": path, "limit": -1})).await.contains("`limit` must be"));
