@@ -94,7 +94,8 @@ pub struct Parsed {
 /// One command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// As written, from its name on, with the files that it reads its input from.
+    /// As written, from its name on, with the files that its input comes from; `<<` if that is a text
+    /// in the line.
     pub text: String,
     /// The same without quotes and escapes.
     pub flat: String,
@@ -117,9 +118,11 @@ impl Parsed {
     /// Everything that a rule may be held against which forbids or asks.
     pub(super) fn texts(&self) -> impl Iterator<Item = String> + '_ {
         let units = self.units.iter().flat_map(|unit| {
+            // Neither a path nor what it is given to read makes a command another one.
             let name = unit.command.rsplit('/').next().unwrap_or_default();
-            let by_name = unit.flat.strip_prefix(unit.command.as_str()).map(|rest| format!("{name}{rest}"));
-            [Some(unit.text.clone()), Some(unit.flat.clone()), by_name].into_iter().flatten()
+            let args: String = unit.args.iter().map(|arg| format!(" {arg}")).collect();
+            let by_name = format!("{name}{args}");
+            [unit.text.clone(), unit.flat.clone(), format!("{}{args}", unit.command), by_name]
         });
         units.chain(self.write_texts()).chain(self.rough.iter().cloned())
     }
@@ -277,12 +280,16 @@ fn unit(text: &str, command: &Simple, is_transparent: bool) -> Unit {
     let (start, end) = (words.first().map_or(0, |word| word.start), words.last().map_or(0, |word| word.end));
     let mut written = text.get(start..end).unwrap_or_default().to_owned();
     let mut flat = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
-    for file in &command.reads {
-        written.push_str(&format!(" < {file}"));
-        flat.push_str(&format!(" < {file}"));
+    let mut input: String = command.reads.iter().map(|file| format!(" < {file}")).collect();
+    if command.has_text {
+        input.push_str(" <<");
     }
+    written.push_str(&input);
+    flat.push_str(&input);
     let mut texts = words.iter().map(|word| word.text.clone());
     let key = command.writes.is_empty().then(|| keys::key_of(words)).flatten();
+    // Where input goes through it, what it carries is not all.
+    let is_transparent = is_transparent && input.is_empty();
     let (command, reads) = (texts.next().unwrap_or_default(), command.reads.clone());
     Unit { text: written, flat, command, args: texts.collect(), reads, key, is_transparent }
 }

@@ -41,8 +41,7 @@ pub(super) fn key_of(words: &[Word]) -> Option<String> {
     let name = command.text.as_str();
     // A path does not change what the program is, and neither does the version in its name.
     let program = name.rsplit('/').next().unwrap_or_default();
-    let family = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let is_any = |list: &str| is_listed(list, program) || is_listed(list, family);
+    let is_any = |list: &str| is_listed(list, program) || is_listed(list, family(program));
     match program {
         "" => None,
         _ if is_any(WITHOUT_KEY) || is_any(DESTRUCTIVE) || program.starts_with("mkfs.") => None,
@@ -52,6 +51,16 @@ pub(super) fn key_of(words: &[Word]) -> Option<String> {
         _ if is_any(WITH_SUBCOMMANDS) => subcommand(name, rest),
         _ => Some(name.to_owned()),
     }
+}
+
+/// Whether the program runs what it is given, be it a file or its input.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    is_listed(INTERPRETERS, family(program))
+}
+
+/// The name without a version.
+fn family(program: &str) -> &str {
+    program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
 }
 
 fn is_listed(list: &str, name: &str) -> bool {

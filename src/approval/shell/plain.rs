@@ -13,6 +13,8 @@ pub(super) struct Simple {
     pub(super) words: Vec<Word>,
     /// The files that its input comes from.
     pub(super) reads: Vec<String>,
+    /// Whether it is given a text that stands in the line.
+    pub(super) has_text: bool,
     /// The files that its output goes to.
     pub(super) writes: Vec<String>,
 }
@@ -133,6 +135,10 @@ impl Reader<'_> {
         let is_prefix = !current.simple.words.is_empty();
         if !current.assigned.iter().all(|name| environment::is_harmless(name, is_prefix)) {
             return Err(VARIABLE);
+        }
+        // The input of a group is the input of commands that are found already.
+        if !is_prefix && (current.simple.has_text || !current.simple.reads.is_empty()) {
+            return Err(TOO_RICH);
         }
         if is_prefix || !current.simple.writes.is_empty() {
             self.found.push(current.simple);
@@ -259,11 +265,11 @@ impl Reader<'_> {
         }
         let is_descriptor = target.text == "-" || target.text.bytes().all(|byte| byte.is_ascii_digit());
         match operator {
-            "<<<" => {}
+            "<<<" => self.current.simple.has_text = true,
             "<&" | ">&" if is_descriptor => {}
             "<&" => return Err(TOO_RICH),
-            "<" => self.current.simple.reads.push(target.text),
             _ if is_no_file(&target.text) => {}
+            "<" => self.current.simple.reads.push(target.text),
             _ if target.has_glob => return Err(words::VALUE),
             _ => self.current.simple.writes.push(target.text),
         }
@@ -276,6 +282,7 @@ impl Reader<'_> {
         if end.is_empty() || !end.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Err(HERE_DOCUMENT);
         }
+        self.current.simple.has_text = true;
         self.here.push(HereDocument { end: end.to_owned(), is_literal: quoted.is_some(), strips_tabs });
         Ok(())
     }

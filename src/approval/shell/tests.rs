@@ -36,8 +36,8 @@ fn a_unit_keeps_how_it_was_written() {
     assert_eq!(unit.flat, "cargo test -- a b < in");
     assert_eq!((unit.command.as_str(), unit.args.join("|")), ("cargo", "test|--|a b".to_owned()));
     assert_eq!(unit.reads, ["in"]);
-    let texts: Vec<String> = parse("/bin/rm -rf x > y").texts().collect();
-    assert_eq!(texts, ["/bin/rm -rf x", "/bin/rm -rf x", "rm -rf x", "> y"]);
+    let texts: Vec<String> = parse("/bin/rm -rf 'x' < in > y").texts().collect();
+    assert_eq!(texts, ["/bin/rm -rf 'x' < in", "/bin/rm -rf x < in", "/bin/rm -rf x", "rm -rf x", "> y"]);
 }
 
 #[test]

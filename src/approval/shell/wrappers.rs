@@ -1,6 +1,7 @@
 //! Commands that run other commands: what they carry is judged too.
 
 use super::environment;
+use super::keys;
 use super::plain;
 use super::words::Word;
 
@@ -134,6 +135,9 @@ pub(super) fn carried(words: &[Word]) -> Carried {
         name if SHELLS.contains(&name) => shell(rest),
         name if FOREIGN.contains(&name) => {
             Carried { inner: script(rest), is_transparent: false, doubt: Some(FOREIGN_SHELL) }
+        }
+        name if keys::is_interpreter(name) && rest.first().is_none_or(|word| word.text == "-") => {
+            Carried { doubt: Some(FROM_INPUT), ..Carried::default() }
         }
         name => WRAPPERS
             .iter()
