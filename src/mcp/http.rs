@@ -346,7 +346,7 @@ mod tests {
         let good =
             BTreeMap::from([("X-Key".to_owned(), secret(" k ")), ("authorization".to_owned(), secret("Bearer t"))]);
         let headers = headers(&good).unwrap();
-        assert_eq!(headers.get("x-key").map(|value| value.to_str().unwrap()), Some("k"));
+        assert_eq!(headers.get(&HeaderName::from_static("x-key")).map(|value| value.to_str().unwrap()), Some("k"));
         assert!(is_authorized(&headers) && !format!("{headers:?}").contains("Bearer"));
         for (name, value) in [("bad name", "x"), ("X", "a\nb"), ("Mcp-Session-Id", "x"), ("Accept", "x")] {
             let error = super::headers(&BTreeMap::from([(name.to_owned(), secret(value))])).unwrap_err();

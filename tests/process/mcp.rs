@@ -461,6 +461,7 @@ async fn servers_that_never_get_ready_hold_nothing_up() {
         .program("closed", "sh", &["-c", "exec 1>&-; exec sleep 600"])
         .program("empty", "", &[]);
     setup.config.mcp.timeout = Duration::from_millis(1500);
+    assert_eq!(setup.servers.ready_within(Duration::from_millis(1)).await, Vec::<String>::new(), "none is known yet");
     setup.configure();
     let late = setup.servers.ready_within(Duration::from_millis(10)).await;
     assert!(late.contains(&"mute".to_owned()), "{late:?}");
