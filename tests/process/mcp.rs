@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::fake_mcp::{self, DIARY, HABITS, PIDS};
 use super::{HANG_GUARD, is_alive, pids_in, use_the_built_guard, wait_until};
 
+/// Sixteen mebibytes take their time in a build for tests on a busy machine.
+const CALL_GUARD: Duration = Duration::from_secs(90);
+
 /// Servers with everything they said, in a folder of their own.
 pub struct Setup {
     pub folder: tempfile::TempDir,
@@ -132,7 +135,7 @@ impl Setup {
         let tool = self.tool(name);
         let arguments = arguments.as_object().cloned().unwrap_or_default();
         let call = tool.run(arguments, watcher.context());
-        tokio::time::timeout(HANG_GUARD, call).await.expect("the call ends")
+        tokio::time::timeout(CALL_GUARD, call).await.expect("the call ends")
     }
 
     pub fn diary(&self) -> String {
@@ -373,7 +376,9 @@ async fn a_stopped_call_returns_and_the_server_is_told() {
 
 #[tokio::test]
 async fn nonsense_and_large_lines_do_no_harm() {
-    let setup = Setup::new().fake("fake", "complains").running("fake").await;
+    let mut setup = Setup::new().fake("fake", "complains");
+    setup.config.mcp.timeout = CALL_GUARD;
+    let setup = setup.running("fake").await;
     assert_eq!(words(&setup.call("noise", json!({})).await), "quiet again");
     let big = setup.call("big", json!({"bytes": 16 * 1024 * 1024})).await;
     assert_eq!((big.error, words(&big).len()), (false, 16 * 1024 * 1024));
@@ -461,6 +466,7 @@ async fn servers_that_never_get_ready_hold_nothing_up() {
         .program("closed", "sh", &["-c", "exec 1>&-; exec sleep 600"])
         .program("empty", "", &[]);
     setup.config.mcp.timeout = Duration::from_millis(1500);
+    assert_eq!(setup.servers.ready_within(Duration::from_millis(1)).await, Vec::<String>::new(), "none is known yet");
     setup.configure();
     let late = setup.servers.ready_within(Duration::from_millis(10)).await;
     assert!(late.contains(&"mute".to_owned()), "{late:?}");
