@@ -27,6 +27,7 @@ mod replay;
 mod request;
 mod session;
 mod settings;
+mod subagent;
 mod title;
 mod tool_call;
 mod toolbox;
@@ -35,7 +36,7 @@ mod turn;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -43,6 +44,7 @@ use dashmap::mapref::entry::Entry;
 use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
+use crate::approval::Remembered;
 use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Secret};
@@ -65,6 +67,7 @@ pub use ask::{Answer, Models, Question};
 use chat::{ChatHandle, Command};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;
+pub use chats::{DeleteError, Titles};
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
     ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
@@ -155,6 +158,8 @@ struct Shared {
     session_workspace: RwLock<Workspace>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
+    /// Consents for all chats, for users who want them remembered so.
+    remembered: Arc<Mutex<Remembered>>,
     closing: AtomicBool,
     store_warned: AtomicBool,
 }
@@ -225,6 +230,7 @@ impl Engine {
                 session_workspace: RwLock::default(),
                 pace,
                 chats: DashMap::new(),
+                remembered: Arc::default(),
                 closing: AtomicBool::new(false),
                 store_warned: AtomicBool::new(false),
             }),
@@ -251,11 +257,7 @@ impl Engine {
 
     /// Ends the running turn of a chat, if there is one.
     pub fn stop(&self, chat: &ChatId) {
-        if let Some(handle) = self.shared.chats.get(chat) {
-            handle.interrupt();
-            // A full inbox means that many commands wait; the interruption above has ended the turn.
-            let _ = handle.send(Command::Stop);
-        }
+        self.shared.stop(chat);
     }
 
     /// The user's word on a call that waits for it. Nothing happens when none does.
@@ -280,22 +282,6 @@ impl Engine {
     pub fn steer_remove(&self, chat: &ChatId) {
         if let Some(handle) = self.shared.chats.get(chat) {
             let _ = handle.mail().take_steer();
-        }
-    }
-
-    /// Removes a chat from memory and store; a running turn is closed first. The client is told
-    /// before this returns, also when the chat was unknown.
-    pub async fn delete(&self, chat: &ChatId) -> Result<(), DeleteError> {
-        let (reply, done) = oneshot::channel();
-        self.shared
-            .with_handle(chat, chat::Origin::Client, |handle| {
-                handle.interrupt();
-                handle.send(Command::Delete { reply })
-            })
-            .map_err(|()| DeleteError::Busy)?;
-        match done.await {
-            Ok(result) => result.map_err(DeleteError::Store),
-            Err(_) => Err(DeleteError::ShuttingDown),
         }
     }
 
@@ -455,7 +441,7 @@ impl Shared {
     ) -> T {
         match self.chats.entry(chat.clone()) {
             Entry::Occupied(entry) => action(entry.get()),
-            Entry::Vacant(entry) => action(&entry.insert(chat::spawn(chat.clone(), origin, Arc::clone(self)))),
+            Entry::Vacant(entry) => action(&entry.insert(chat::spawn(chat.clone(), origin, Arc::clone(self), None))),
         }
     }
 
@@ -482,14 +468,4 @@ pub enum ShutdownError {
     Chats,
     #[error("the chat history did not close in time")]
     Store,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum DeleteError {
-    #[error("the chat has too many messages waiting; try again when it has caught up")]
-    Busy,
-    #[error("the server is shutting down")]
-    ShuttingDown,
-    #[error("the chat could not be removed from the store: {0}")]
-    Store(StoreError),
 }

@@ -76,7 +76,7 @@ impl ChatActor {
         customization: &Customization,
     ) -> SystemPrompt {
         let instructions = &self.shared.instructions;
-        let variables = instructions.variables(&prompt.workspace, false, &tools.toolbox);
+        let variables = instructions.variables(&prompt.workspace, self.lineage.is_some(), &tools.toolbox);
         let settings = self.shared.settings();
         instructions.system_prompt(&About {
             config: settings.config(),
@@ -86,7 +86,8 @@ impl ChatActor {
             workspace: &prompt.workspace,
             variables: &variables,
             contexts: &self.start_contexts,
-            max_steps: None,
+            // Whoever is waited for should know how far it may go.
+            max_steps: self.lineage.as_ref().and_then(|_| settings.config().agent_of(agent).max_steps),
         })
     }
 
