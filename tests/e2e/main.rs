@@ -29,4 +29,5 @@ mod slow_client;
 mod stock_server;
 mod stop;
 mod store;
+mod subagents;
 mod tools;

@@ -324,7 +324,7 @@ mod tests {
 
     fn wire(event: ChatEvent) -> Vec<Value> {
         Translator::default()
-            .chat_event(&ChatId::new("c\"1"), event, false)
+            .chat_event(Whose::own(&ChatId::new("c\"1")), event, false)
             .iter()
             .map(|frame| serde_json::from_slice(&frame.body()).unwrap())
             .collect()
@@ -334,7 +334,7 @@ mod tests {
     fn hand_made_text_is_what_the_types_would_write() {
         let awkward = "a \"quoted\" \\ line\nwith \u{7} and ü";
         let typed: Value = {
-            let Frame::Plain { body, .. } = frame(&ChatId::new("c\"1"), ChatEvent::Text(awkward.into())) else {
+            let Frame::Plain { body, .. } = frame(Whose::own(&ChatId::new("c\"1")), ChatEvent::Text(awkward.into())) else {
                 panic!("a plain frame")
             };
             serde_json::from_slice(&body).unwrap()
@@ -345,14 +345,21 @@ mod tests {
     #[test]
     fn hand_made_reasoning_is_what_the_types_would_write() {
         let event = ChatEvent::ReasonText { id: "r".into(), text: "hm".into() };
-        let Frame::Plain { body, .. } = frame(&ChatId::new("c\"1"), event.clone()) else { panic!("a plain frame") };
-        assert_eq!(wire(event), [serde_json::from_slice::<Value>(&body).unwrap()]);
+        let (chat, parent) = (ChatId::new("c\"1"), ChatId::new("p\"1"));
+        for parent in [None, Some(&parent)] {
+            let whose = Whose { chat: &chat, parent };
+            let Frame::Plain { body, .. } = frame(whose, event.clone()) else { panic!("a plain frame") };
+            let frames = Translator::default().chat_event(whose, event.clone(), false);
+            let by_hand: Vec<Value> = frames.iter().map(|frame| serde_json::from_slice(&frame.body()).unwrap()).collect();
+            assert_eq!(by_hand, [serde_json::from_slice::<Value>(&body).unwrap()]);
+            assert_eq!(by_hand[0]["params"].get("parentChatId").is_some(), parent.is_some());
+        }
     }
 
     #[test]
     fn long_text_is_cut_into_frames_that_every_client_reads() {
         let long = "\u{1}é".repeat(40_000);
-        let frames = Translator::default().chat_event(&ChatId::new("c"), ChatEvent::Text(long.clone()), false);
+        let frames = Translator::default().chat_event(Whose::own(&ChatId::new("c")), ChatEvent::Text(long.clone()), false);
         assert!(frames.len() > 1);
         assert!(frames.iter().all(|frame| frame.body().len() < 64 * 1024));
         let joined: String = frames

@@ -112,7 +112,6 @@ mod tests {
             ("a/chat/x.rs", "a/clash/at.rs", "chat"),
             ("src/chat/prompt.rs", "src/cohort/amputate.rs", "chtprm"),
             ("src/fooBar.rs", "src/foobar.rs", "fb"),
-            ("x/render_1.rs", "render/orbed/1.rs", "render"),
             ("a/page7.rs", "a/page17.rs", "p7"),
         ] {
             assert!(of(better, letters) > of(worse, letters), "{better} {:?} {worse} {:?}", of(better, letters), of(worse, letters));
