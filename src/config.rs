@@ -25,6 +25,7 @@ mod document;
 mod gather;
 mod index;
 mod interpolate;
+mod legacy;
 mod mcp;
 mod netrc;
 mod network;
@@ -132,6 +133,8 @@ pub struct AgentConfig {
     pub inherit: Option<String>,
     /// The agents that may start it; all when absent.
     pub spawnable_by: Option<Vec<String>>,
+    /// What counts before the general `prompts`: see [`Config::prompts_of`].
+    pub prompts: PromptsConfig,
 }
 
 /// One entry of `variantsByModel`.

@@ -316,12 +316,13 @@ impl Engine {
         self.shared.listed_tools(agent)
     }
 
-    /// What can be typed after a slash, ours first.
+    /// What can be typed after a slash: prompts of MCP servers, our own commands, skills, the user's
+    /// commands. Clients show them in this order.
     pub async fn commands(&self, workspace: &Workspace) -> Vec<CommandInfo> {
         let settings = self.shared.settings();
         let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
         let of_servers = mcp_parts::commands(&self.shared.servers);
-        commands::listed().chain(chat::listed_commands(&customization)).chain(of_servers).collect()
+        of_servers.into_iter().chain(commands::listed()).chain(chat::listed_commands(&customization)).collect()
     }
 
     /// The files of a workspace, to choose from.

@@ -48,6 +48,24 @@ pub struct PromptsConfig {
     pub tools: BTreeMap<String, String>,
 }
 
+impl PromptsConfig {
+    /// These, with `base` saying what they do not.
+    pub(super) fn over(self, base: Self) -> Self {
+        let mut tools = base.tools;
+        tools.extend(self.tools);
+        Self {
+            chat: self.chat.or(base.chat),
+            chat_title: self.chat_title.or(base.chat_title),
+            compact: self.compact.or(base.compact),
+            init: self.init.or(base.init),
+            skill_create: self.skill_create.or(base.skill_create),
+            completion: self.completion.or(base.completion),
+            rewrite: self.rewrite.or(base.rewrite),
+            tools,
+        }
+    }
+}
+
 /// One entry of `hooks`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookConfig {

@@ -307,7 +307,7 @@ impl ChatActor {
         let stop = CancellationToken::new();
         *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
         self.emit_status(ChatStatus::Running).await;
-        let title = self.title_job(&model, &provider);
+        let title = self.title_job(&model, &provider, prompt);
         let title_first = match (title, self.shared.pace) {
             (Some(job), Pace::Deterministic) => Some(job),
             (Some(job), Pace::Normal) => {
@@ -360,7 +360,7 @@ impl ChatActor {
             told_progress: "",
             compacted: false,
             ended_by_hook: false,
-            prompts: settings.config().prompts.clone(),
+            prompts: settings.config().prompts_of(agent),
             steps: self.lineage.clone(),
             end: TurnEnd::Finished,
         };

@@ -109,7 +109,7 @@ impl Instructions {
         let About { config, customization, agent, model, workspace, variables, contexts, max_steps } = *about;
         let audience = Audience { agent, model: model.as_str() };
         let agent_config = config.agent_of(agent);
-        let agent_prompt = prompt::agent_prompt(agent, Some(&agent_config), &config.prompts, variables);
+        let agent_prompt = prompt::agent_prompt(agent, Some(&agent_config), &config.prompts_of(agent), variables);
         let rules = customization.rules.static_for(&audience, variables);
         let listed_rules = customization.rules.scoped_for(&audience);
         let skills: Vec<_> = customization.skills.iter().collect();

@@ -1,5 +1,6 @@
 //! The tools that one turn offers to its model.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +21,8 @@ pub(super) fn built_in(jobs: &Jobs) -> Vec<Arc<dyn Tool>> {
 #[derive(Default)]
 pub(super) struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    /// What the user wants said of a tool instead, by its full name.
+    descriptions: BTreeMap<String, String>,
 }
 
 impl Toolbox {
@@ -33,7 +36,11 @@ impl Toolbox {
                 kept.push(tool);
             }
         }
-        Self { tools: kept }
+        Self { tools: kept, descriptions: BTreeMap::new() }
+    }
+
+    pub(super) fn described(self, descriptions: BTreeMap<String, String>) -> Self {
+        Self { descriptions, ..self }
     }
 
     /// What the model means by a name. It is offered `server__tool`, but some write native tools
@@ -58,9 +65,10 @@ impl Toolbox {
     pub(super) fn offers(&self) -> Vec<llm::ToolSpec> {
         let offer = |tool: &Arc<dyn Tool>| {
             let spec = tool.spec();
+            let name = spec.full_name();
             llm::ToolSpec {
-                name: spec.full_name(),
-                description: spec.description.clone(),
+                description: self.descriptions.get(&name).unwrap_or(&spec.description).clone(),
+                name,
                 parameters: Value::clone(&spec.parameters),
             }
         };

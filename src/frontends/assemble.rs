@@ -1,7 +1,7 @@
 //! From a process's surroundings to an engine: the part of a start that every front end shares.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
 use crate::config::{ConfigProblem, Dirs, Secret};
-use crate::customization;
+use crate::customization::{self, Customization};
 use crate::customization::hooks::Setting;
 use crate::engine::{Engine, EventSink, FindSources, Options, Pace};
 use crate::host::Host;
@@ -19,6 +19,7 @@ use crate::mcp::{self, ServerEvent, Servers};
 use crate::providers::{Environment, Registry, Wiring};
 use crate::state::{Secrets, Trust};
 use crate::store::Store;
+use crate::workspace::Workspace;
 
 /// What a command prints may name files that name commands; more rounds than this are a loop.
 const MOST_ROUNDS: usize = 4;
@@ -130,6 +131,15 @@ impl Surroundings {
             env: Arc::new(load::process_variable),
             isolated: config.customization.isolated,
         })
+    }
+
+    /// The rules, skills, commands and agents of a workspace that are not trusted, and why it matters.
+    pub(super) fn withheld_texts(&self, root: &Path, loaded: &Loaded) -> Vec<Withheld> {
+        let folder = root.to_str().map(|path| (path.to_owned(), None));
+        let (workspace, _) = Workspace::from_folders(&folder.into_iter().collect::<Vec<_>>());
+        let sources = Arc::new((self.find_sources())(&workspace, &loaded.config));
+        let (found, _) = Customization::load(&sources, &Memory::default());
+        found.withheld().to_vec()
     }
 
     fn hook_setting(&self) -> Setting {

@@ -13,6 +13,7 @@ mod server;
 
 mod approvals;
 mod chat;
+mod commands;
 mod configuration;
 mod contexts;
 mod copilot;

@@ -57,7 +57,7 @@ impl<'a> Decoder<'a> {
         });
     }
 
-    fn prompts(&mut self, entry: &'a Map<String, Value>, prompts: &mut PromptsConfig) {
+    pub(super) fn prompts(&mut self, entry: &'a Map<String, Value>, prompts: &mut PromptsConfig) {
         let PromptsConfig { chat, chat_title, compact, init, skill_create, completion, rewrite, tools } = prompts;
         for (key, target) in [
             ("chat", chat),

@@ -53,6 +53,7 @@ impl<'a> Decoder<'a> {
         for name in agent.spawnable_by.iter_mut().flatten() {
             *name = current_agent_name(name).to_owned();
         }
+        self.object(entry, "prompts", |decoder, entry| decoder.prompts(entry, &mut agent.prompts));
         self.object(entry, "toolCall", |decoder, entry| {
             decoder.object(entry, "approval", |decoder, entry| decoder.approval(entry, &mut agent.approval));
         });

@@ -19,6 +19,7 @@ use crate::base::ModelId;
 use crate::config::{AfterRejection, Config, RememberFor, ToolCallConfig};
 use crate::customization::Customization;
 use crate::customization::hooks::{ChatFacts, Setting};
+use crate::customization::template;
 use crate::host::Capabilities;
 use crate::llm::ModelInfo;
 use crate::tool::{Tool, ToolSpec};
@@ -133,6 +134,20 @@ impl ChatActor {
         }))
     }
 
+    /// With what the user wants said of tools instead.
+    fn described(&self, toolbox: Toolbox, config: &Config, agent: &str, prompt: &Prompt) -> Toolbox {
+        let mut texts = config.prompts_of(agent).tools;
+        if texts.is_empty() {
+            return toolbox;
+        }
+        let is_subagent = self.lineage.is_some();
+        let variables = self.shared.instructions.variables(&prompt.workspace, is_subagent, &toolbox);
+        for text in texts.values_mut() {
+            *text = template::render_or_keep(text, &variables);
+        }
+        toolbox.described(texts)
+    }
+
     pub(super) fn turn_tools(
         &self,
         prompt: &Prompt,
@@ -165,7 +180,7 @@ impl ChatActor {
         // Winding a chat back also undoes what others did for it.
         let journaled = self.lineage.as_ref().map_or(&self.id, |lineage| &lineage.parent);
         TurnTools {
-            toolbox: Arc::new(Toolbox::new(tools.into_iter().filter(fits))),
+            toolbox: Arc::new(self.described(Toolbox::new(tools.into_iter().filter(fits)), config, agent, prompt)),
             scoped_rules,
             hooks: self.hooks(prompt),
             facts: Arc::new(self.facts(prompt, agent, Some(model))),

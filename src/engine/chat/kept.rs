@@ -5,12 +5,14 @@ use std::sync::{Arc, PoisonError};
 use serde_json::Value;
 
 use super::super::event::ChatEvent;
+use super::super::prompt::Prompt;
 use super::super::request;
 use super::super::title::TitleJob;
 use super::super::tools::task::TaskList;
 use super::super::turn::{Totals, TurnEvent};
 use super::{ChatActor, Command, Origin, TASKS, operations};
 use crate::base::ModelId;
+use crate::customization::prompt;
 use crate::llm::{Message, Provider, Role};
 use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, TitleSource};
 
@@ -18,12 +20,25 @@ use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, TitleSourc
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
 impl ChatActor {
-    pub(super) fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let due = self.shared.settings().config().chat.title
+    pub(super) fn title_job(
+        &self,
+        model: &ModelId,
+        provider: &Arc<dyn Provider>,
+        prompt: &Prompt,
+    ) -> Option<TitleJob> {
+        let settings = self.shared.settings();
+        let config = settings.config();
+        let due = config.chat.title
             && self.lineage.is_none()
             && !self.named_by_user
             && TITLE_AT_PROMPTS.contains(&self.prompts);
-        due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
+        let prompts = config.prompts_of(prompt.agent.as_deref().unwrap_or(&config.default_agent));
+        due.then(|| TitleJob {
+            provider: Arc::clone(provider),
+            model: model.clone(),
+            history: self.history.clone(),
+            instructions: prompt::title(&prompts),
+        })
     }
 
     pub(super) fn make_title_aside(&self, job: TitleJob) {

@@ -117,10 +117,10 @@ impl ChatActor {
     }
 
     async fn operate(&mut self, operation: Operation) -> Result<Done, OperationError> {
+        // What is said of a chat needs its head only: a long one is read when somebody talks to it.
         if self.shared.store.head(&self.id).await?.is_none() {
             return Ok(Done::Unknown);
         }
-        self.load().await;
         match operation {
             Operation::Open(query) => self.open(query).await,
             Operation::Update { title, trust } => self.update(title, trust).await,
@@ -164,12 +164,12 @@ impl ChatActor {
             model: head.model,
             agent: head.agent,
             variant: head.variant,
-            trust: self.live.mail.trusts(),
+            trust: if self.loaded { self.live.mail.trusts() } else { head.trust.unwrap_or(false) },
             page: PageInfo::from(&page),
         })))
     }
 
-    async fn show(&self, query: PageQuery) -> Result<(), StoreError> {
+    pub(super) async fn show(&self, query: PageQuery) -> Result<(), StoreError> {
         if let Some(page) = self.shared.store.load_page(&self.id, query).await? {
             self.show_page(&page).await;
         }
