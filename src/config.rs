@@ -18,6 +18,7 @@ pub mod watch;
 pub(crate) mod files;
 
 mod agents;
+mod assist;
 mod copilot;
 mod customization;
 mod decode;
@@ -37,6 +38,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use assist::AssistConfig;
 pub use copilot::CopilotConfig;
 pub use customization::{
     CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
@@ -88,6 +90,7 @@ pub struct Config {
     pub index: IndexConfig,
     pub mcp: McpConfig,
     pub copilot: CopilotConfig,
+    pub assist: AssistConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -284,6 +287,7 @@ impl Default for Config {
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
             copilot: CopilotConfig::default(),
+            assist: AssistConfig::default(),
         }
     }
 }

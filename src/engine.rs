@@ -11,6 +11,7 @@ pub mod event;
 pub mod login;
 pub mod prompt;
 
+mod assist;
 mod chat;
 mod chat_tools;
 mod chats;
@@ -64,6 +65,7 @@ use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
 pub use ask::{Answer, Models, Question};
+pub use assist::{NoCompletion, Rewrite, RewriteStep, Rewriting};
 use chat::{ChatHandle, Command};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;

@@ -43,7 +43,8 @@ pub(crate) fn run() -> Outcome<Vec<Row>> {
             listing.push(list(&mut server)?);
         }
     }
-    let (cpu, frames) = opening.into_iter().fold((f64::INFINITY, 0), |best, one| if one.0 < best.0 { one } else { best });
+    let (cpu, frames) =
+        opening.into_iter().fold((f64::INFINITY, 0), |best, one| if one.0 < best.0 { one } else { best });
     let figure = format!("a chat of {LONG_CHAT} messages opened: its first page of {PAGE} on the wire, CPU");
     rows.push(milliseconds(&figure, cpu, MOST_OPEN, &format!(", {frames} messages")));
     let cpu = listing.into_iter().fold(f64::INFINITY, f64::min);

@@ -17,6 +17,8 @@ const GENERAL: &str = include_str!("prompts/general.md");
 const TITLE: &str = include_str!("prompts/title.md");
 const COMPACT: &str = include_str!("prompts/compact.md");
 const INIT: &str = include_str!("prompts/init.md");
+const COMPLETION: &str = include_str!("prompts/completion.md");
+const REWRITE: &str = include_str!("prompts/rewrite.md");
 const SKILL_CREATE: &str = include_str!("prompts/skill_create.md");
 
 /// The machine, as far as a model needs to know it.
@@ -156,6 +158,22 @@ pub fn skill_create(prompts: &PromptsConfig, file: &str, name: &str, wish: &str,
         .with_text("skillName", name)
         .with_text("userPrompt", wish.trim());
     template::render_or_keep(chosen(&prompts.skill_create, SKILL_CREATE), &variables)
+}
+
+/// What is asked of a model that completes text at the cursor, which this mark stands for.
+pub fn completion(prompts: &PromptsConfig, cursor: &str) -> String {
+    let variables = Variables::default().with_text("cursor", cursor);
+    template::render_or_keep(chosen(&prompts.completion, COMPLETION), &variables)
+}
+
+/// What is asked of a model that writes a selection anew.
+pub fn rewrite(prompts: &PromptsConfig, text: &str, path: &str, lines: &str, file: &str) -> String {
+    let variables = Variables::default()
+        .with_text("text", text)
+        .with_text("path", path)
+        .with_text("rangeText", lines)
+        .with_text("fullText", file);
+    template::render_or_keep(chosen(&prompts.rewrite, REWRITE), &variables)
 }
 
 fn chosen<'a>(configured: &'a Option<String>, built_in: &'static str) -> &'a str {

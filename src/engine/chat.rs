@@ -118,12 +118,7 @@ impl ChatHandle {
 }
 
 /// `lineage` is for a chat that works for another one.
-pub(super) fn spawn(
-    id: ChatId,
-    origin: Origin,
-    shared: Arc<Shared>,
-    lineage: Option<Arc<Lineage>>,
-) -> ChatHandle {
+pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>, lineage: Option<Arc<Lineage>>) -> ChatHandle {
     let (sender, inbox) = mpsc::channel(INBOX);
     let mut memory = ChatMemory::default();
     let mut sink = Arc::clone(&shared.sink);

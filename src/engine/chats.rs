@@ -18,11 +18,7 @@ impl Engine {
     }
 
     /// A page of a chat, told to nobody.
-    pub async fn history(
-        &self,
-        chat: &ChatId,
-        page: PageQuery,
-    ) -> Result<Option<(Vec<Event>, PageInfo)>, StoreError> {
+    pub async fn history(&self, chat: &ChatId, page: PageQuery) -> Result<Option<(Vec<Event>, PageInfo)>, StoreError> {
         let Some(page) = self.shared.store.load_page(chat, page).await? else { return Ok(None) };
         Ok(Some((self.shared.replayed(chat, &page).await, PageInfo::from(&page))))
     }

@@ -223,7 +223,10 @@ mod tests {
         let plain = TrustArgs::default();
         let (code, text) = setup.run(&plain, None);
         assert_eq!(code, FAILED);
-        assert!(text.contains("made.md") && text.contains("could run programs") && !text.contains("plain.md"), "{text}");
+        assert!(
+            text.contains("made.md") && text.contains("could run programs") && !text.contains("plain.md"),
+            "{text}"
+        );
         let (code, text) = setup.run(&TrustArgs { yes: true, ..plain.clone() }, None);
         assert_eq!(code, OK, "{text}");
         assert!(setup.surroundings.trust().trusted().contains_key(&rule));

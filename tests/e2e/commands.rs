@@ -43,8 +43,20 @@ async fn commands_are_offered_in_the_order_and_shape_that_clients_read() {
     let names: Vec<&str> = all.iter().map(|command| command["name"].as_str().unwrap()).collect();
     let first = ["init", "login", "model", "skills", "skill-create", "costs", "context", "compact", "fork", "resume"];
     assert_eq!(names[..10], first);
-    for name in ["search", "export", "import", "config", "doctor", "prompt-show", "rules", "hooks", "subagents",
-        "repo-map-show", "debug-chat", "sync-system-prompt"] {
+    for name in [
+        "search",
+        "export",
+        "import",
+        "config",
+        "doctor",
+        "prompt-show",
+        "rules",
+        "hooks",
+        "subagents",
+        "repo-map-show",
+        "debug-chat",
+        "sync-system-prompt",
+    ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     assert_eq!(names[names.len() - 2..], ["deploy", "review"], "skills, then the user's commands");
@@ -64,10 +76,18 @@ async fn commands_are_offered_in_the_order_and_shape_that_clients_read() {
 #[tokio::test]
 async fn a_command_is_answered_here_without_a_model() {
     let (model, mut server) = ready().await;
+    write(&server, "src/main.rs", "fn main() {}");
     server.start_prompt(Some("c"), "/costs");
     let turn = server.everything_until("the end", |message| is_finished(message, "c")).await;
-    let expected =
-        ["chat/opened", "progress Starting", "user \"/costs\\n\"", "response", "system text", "status idle", "finished"];
+    let expected = [
+        "chat/opened",
+        "progress Starting",
+        "user \"/costs\\n\"",
+        "response",
+        "system text",
+        "status idle",
+        "finished",
+    ];
     assert_eq!(outline(&turn), expected);
     for (command, needle) in [
         ("/doctor", "### Providers"),
@@ -232,5 +252,51 @@ async fn an_agents_own_prompts_count_before_the_general_ones() {
     server.turn("code", "/compact").await;
     let asked = model.next_request().await.body.to_string();
     assert!(asked.contains("sum it up"), "the older name counts too");
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn a_full_window_is_made_room_in_and_the_work_goes_on() {
+    let config = json!({"providers": {"mock": {"models": {"m1": {"limit": {"context": 24, "output": 5}}}}}});
+    let model = MockLlm::start().await;
+    let mut server = TestServer::with(&model).config(config).start().await;
+    // It counts nineteen tokens, more than three quarters of the window.
+    model.push(Script::text_stream(&["the first answer"]));
+    server.turn("c", "first").await;
+    model.push(Script::text_stream(&["the summary"]));
+    model.push(Script::text_stream(&["the second answer"]));
+    let turn = server.turn("c", "second").await;
+    assert!(text_by("system", &turn).contains("compacted automatically"), "{:?}", outline(&turn));
+    assert_eq!(text_by("assistant", &turn), "the second answer");
+    model.next_request().await;
+    let asked = model.next_request().await.body;
+    assert_eq!(spoken(&asked)[..2], [("user", "first"), ("assistant", "the first answer")]);
+    let request = model.next_request().await.body["messages"].to_string();
+    assert!(request.contains("the summary") && request.contains("second"), "{request}");
+    assert!(!request.contains("the first answer"), "{request}");
+    server.finish().await;
+}
+
+#[tokio::test]
+async fn a_window_that_overflowed_is_compacted_once() {
+    let model = MockLlm::start().await;
+    let mut server = TestServer::with(&model).start().await;
+    model.push(Script::text_stream(&["the first answer"]));
+    server.turn("c", "first").await;
+    let overflow = || {
+        let body = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
+        Script::status(400, &[("content-type", "application/json")], &body)
+    };
+    model.push(overflow());
+    model.push(Script::text_stream(&["the summary"]));
+    model.push(Script::text_stream(&["the second answer"]));
+    let turn = server.turn("c", "second").await;
+    assert!(text_by("system", &turn).contains("compacted automatically"), "{:?}", outline(&turn));
+    assert_eq!(text_by("assistant", &turn), "the second answer");
+    model.push(overflow());
+    model.push(Script::text_stream(&["a summary"]));
+    model.push(overflow());
+    let turn = server.turn("c", "third").await;
+    assert_eq!(text_by("assistant", &turn), "", "no loop: {:?}", outline(&turn));
     server.finish().await;
 }

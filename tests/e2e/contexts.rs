@@ -124,9 +124,16 @@ async fn what_has_no_room_is_cut_and_both_sides_are_told() {
     let contexts = json!({"contexts": [{"type": "file", "path": long}, {"type": "file", "path": small}]});
     let (sent, turn) = ask(&mut server, &model, contexts).await;
     assert!(sent.contains("all of this is shown"), "whoever needs little gets it all");
-    assert!(sent.contains("[cut here: ") && sent.contains(" of 130013 bytes are shown]"), "{}", &sent[sent.len() - 300..]);
+    assert!(
+        sent.contains("[cut here: ") && sent.contains(" of 130013 bytes are shown]"),
+        "{}",
+        &sent[sent.len() - 300..]
+    );
     assert!(!sent.contains("the end of it") && (20_000..33_000).contains(&sent.len()), "{}", sent.len());
     let notice = text_by("system", &turn);
-    assert!(notice.contains("long.txt") && notice.contains("bytes are shown") && !notice.contains("small.txt"), "{notice}");
+    assert!(
+        notice.contains("long.txt") && notice.contains("bytes are shown") && !notice.contains("small.txt"),
+        "{notice}"
+    );
     server.finish().await;
 }

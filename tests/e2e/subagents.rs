@@ -54,7 +54,10 @@ async fn a_task_is_done_in_a_chat_of_its_own_and_reported() {
     let child = of_chat(CHILD, &turn);
     let told = |message: &&Value| message["method"] == "chat/contentReceived";
     assert!(child.iter().filter(told).all(|message| message["params"]["parentChatId"] == "c"), "{child:?}");
-    assert_eq!(outline(&child)[..4], ["progress Starting", "user \"look for it\\n\"", "status running", "progress Waiting model"]);
+    assert_eq!(
+        outline(&child)[..4],
+        ["progress Starting", "user \"look for it\\n\"", "status running", "progress Waiting model"]
+    );
     let own: Vec<String> = outline(&child).into_iter().filter(|line| !line.starts_with("progress")).collect();
     let expected = [
         "user \"look for it\\n\"",
@@ -74,7 +77,8 @@ async fn a_task_is_done_in_a_chat_of_its_own_and_reported() {
     let parent = of_chat("c", &turn);
     let run = contents("toolCallRun", &parent)[0];
     assert_eq!((&run["summary"], &run["manualApproval"]), (&json!("explorer: looking"), &json!(false)));
-    let details = json!({"type": "subagent", "subagentChatId": CHILD, "model": "mock/m1", "agentName": "explorer", "step": 0});
+    let details =
+        json!({"type": "subagent", "subagentChatId": CHILD, "model": "mock/m1", "agentName": "explorer", "step": 0});
     assert_eq!(run["details"], details);
     assert!(outline(&parent).contains(&"progress Waiting subagent".to_owned()), "{:?}", outline(&parent));
     let called = contents("toolCalled", &parent)[0];
@@ -128,7 +132,8 @@ async fn a_chat_is_shown_again_with_those_that_worked_for_it() {
     let contents = page.contents.unwrap();
     let of_child = contents.iter().filter(|content| content.parent_chat_id.is_some()).count();
     assert_eq!(of_child, child.len());
-    let opened = server.request::<ChatOpen>(ChatOpenParams { chat_id: CHILD.into(), ..ChatOpenParams::default() }).await;
+    let opened =
+        server.request::<ChatOpen>(ChatOpenParams { chat_id: CHILD.into(), ..ChatOpenParams::default() }).await;
     assert!(!opened.found, "it is shown in its parent only");
     server.finish().await;
 }
@@ -148,8 +153,7 @@ async fn what_it_may_not_do_by_itself_is_asked_and_can_be_wound_back() {
     let seen = server.everything_until("the question", asked).await;
     assert_eq!(seen.last().unwrap()["params"]["chatId"], CHILD);
     assert!(!file.exists());
-    let approval =
-        ChatToolCallApproveParams { chat_id: CHILD.into(), tool_call_id: "w".into(), save: None };
+    let approval = ChatToolCallApproveParams { chat_id: CHILD.into(), tool_call_id: "w".into(), save: None };
     server.notify::<ChatToolCallApprove>(approval);
     server.everything_until("the end", |message| is_finished(message, "c")).await;
     assert_eq!(fs::read_to_string(&file).unwrap(), "x");

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use tokio::sync::oneshot;
 
 use super::super::commands::{self, Native};
+use super::super::doctor;
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt};
-use super::super::doctor;
 use super::ChatActor;
 use crate::base::{ContentId, text, time};
 use crate::config::show::show;

@@ -20,12 +20,7 @@ use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, TitleSourc
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
 impl ChatActor {
-    pub(super) fn title_job(
-        &self,
-        model: &ModelId,
-        provider: &Arc<dyn Provider>,
-        prompt: &Prompt,
-    ) -> Option<TitleJob> {
+    pub(super) fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>, prompt: &Prompt) -> Option<TitleJob> {
         let settings = self.shared.settings();
         let config = settings.config();
         let due = config.chat.title

@@ -167,7 +167,8 @@ impl SpawnAgent {
             }
         };
         details.step = *step.borrow();
-        let broke = Report { end: TurnEnd::Failed("It broke; the server's log has the details.".into()), text: "".into() };
+        let broke =
+            Report { end: TurnEnd::Failed("It broke; the server's log has the details.".into()), text: "".into() };
         let output = told(&agent, &report.unwrap_or(broke));
         ToolOutput { details: Some(Details::Subagent(details)), ..output }
     }

@@ -276,22 +276,14 @@ fn reason_frames(whose: Whose<'_>, id: &str, text: &str) -> Vec<Frame> {
 fn tool_call_frames(whose: Whose<'_>, call: Box<ToolCallEvent>) -> Vec<Frame> {
     let one = |call| frame(whose, ChatEvent::ToolCall(call));
     match &call.stage {
-        ToolCallStage::Prepare { arguments_text } if arguments_text.len() > MAX_TEXT_BYTES => pieces(arguments_text)
-            .map(|piece| ToolCallStage::Prepare { arguments_text: piece.to_owned() })
-            .map(|stage| one(Box::new(ToolCallEvent { stage, ..ToolCallEvent::clone(&call) })))
-            .collect(),
+        ToolCallStage::Prepare { arguments_text } if arguments_text.len() > MAX_TEXT_BYTES => {
+            text::pieces(arguments_text, MAX_TEXT_BYTES)
+                .map(|piece| ToolCallStage::Prepare { arguments_text: piece.to_owned() })
+                .map(|stage| one(Box::new(ToolCallEvent { stage, ..ToolCallEvent::clone(&call) })))
+                .collect()
+        }
         _ => vec![one(call)],
     }
-}
-
-/// The text in parts that fit into a frame.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let piece = text::prefix(rest, MAX_TEXT_BYTES);
-        rest = &rest[piece.len()..];
-        (!piece.is_empty()).then_some(piece)
-    })
 }
 
 /// Frames whose text may grow while they wait. `fields` ends inside the text's quotes and `tail`
@@ -307,7 +299,7 @@ fn mergeable(whose: Whose<'_>, fields: &str, tail: &'static str, text: &str) -> 
     head.push_str(r#"","role":"assistant","content":{"#);
     head.push_str(fields);
     let (key, head): (Arc<str>, Arc<str>) = (Arc::from(whose.chat.as_str()), Arc::from(head));
-    pieces(text)
+    text::pieces(text, MAX_TEXT_BYTES)
         .map(|piece| {
             let mut escaped = String::with_capacity(piece.len() + 8);
             escape_json_into(piece, &mut escaped);
@@ -334,7 +326,8 @@ mod tests {
     fn hand_made_text_is_what_the_types_would_write() {
         let awkward = "a \"quoted\" \\ line\nwith \u{7} and ü";
         let typed: Value = {
-            let Frame::Plain { body, .. } = frame(Whose::own(&ChatId::new("c\"1")), ChatEvent::Text(awkward.into())) else {
+            let Frame::Plain { body, .. } = frame(Whose::own(&ChatId::new("c\"1")), ChatEvent::Text(awkward.into()))
+            else {
                 panic!("a plain frame")
             };
             serde_json::from_slice(&body).unwrap()
@@ -350,7 +343,8 @@ mod tests {
             let whose = Whose { chat: &chat, parent };
             let Frame::Plain { body, .. } = frame(whose, event.clone()) else { panic!("a plain frame") };
             let frames = Translator::default().chat_event(whose, event.clone(), false);
-            let by_hand: Vec<Value> = frames.iter().map(|frame| serde_json::from_slice(&frame.body()).unwrap()).collect();
+            let by_hand: Vec<Value> =
+                frames.iter().map(|frame| serde_json::from_slice(&frame.body()).unwrap()).collect();
             assert_eq!(by_hand, [serde_json::from_slice::<Value>(&body).unwrap()]);
             assert_eq!(by_hand[0]["params"].get("parentChatId").is_some(), parent.is_some());
         }
@@ -359,7 +353,8 @@ mod tests {
     #[test]
     fn long_text_is_cut_into_frames_that_every_client_reads() {
         let long = "\u{1}é".repeat(40_000);
-        let frames = Translator::default().chat_event(Whose::own(&ChatId::new("c")), ChatEvent::Text(long.clone()), false);
+        let frames =
+            Translator::default().chat_event(Whose::own(&ChatId::new("c")), ChatEvent::Text(long.clone()), false);
         assert!(frames.len() > 1);
         assert!(frames.iter().all(|frame| frame.body().len() < 64 * 1024));
         let joined: String = frames

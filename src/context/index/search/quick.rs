@@ -114,7 +114,12 @@ mod tests {
             ("src/fooBar.rs", "src/foobar.rs", "fb"),
             ("a/page7.rs", "a/page17.rs", "p7"),
         ] {
-            assert!(of(better, letters) > of(worse, letters), "{better} {:?} {worse} {:?}", of(better, letters), of(worse, letters));
+            assert!(
+                of(better, letters) > of(worse, letters),
+                "{better} {:?} {worse} {:?}",
+                of(better, letters),
+                of(worse, letters)
+            );
         }
         assert_eq!(of("src/chat.rs", "chatx"), None);
         assert_eq!(of("", "a"), None);

@@ -2,9 +2,9 @@
 
 use custom_methods::Empty;
 use custom_methods::chat::{
-    ChatAddFlagParams, ChatClearParams, ChatContentReceivedParams, ChatForkParams, ChatHistoryParams, ChatHistoryResult, ChatOpenParams,
-    ChatOpenResult, ChatPageMeta, ChatRemoveFlagParams, ChatRollbackParams, ChatSelection, ChatUpdateParams,
-    RollbackInclude,
+    ChatAddFlagParams, ChatClearParams, ChatContentReceivedParams, ChatForkParams, ChatHistoryParams,
+    ChatHistoryResult, ChatOpenParams, ChatOpenResult, ChatPageMeta, ChatRemoveFlagParams, ChatRollbackParams,
+    ChatSelection, ChatUpdateParams, RollbackInclude,
 };
 use custom_methods::common::ResultError;
 use custom_methods::config::{ChatConfig, ConfigUpdatedParams};
@@ -106,9 +106,7 @@ impl Answer<ChatHistory> for EcaServer {
 fn shown(event: Event) -> Option<ChatContentReceivedParams> {
     match event {
         Event::Chat { chat, event } => Some(received(Whose::own(&chat), event)),
-        Event::Subagent { chat, parent, event } => {
-            Some(received(Whose { chat: &chat, parent: Some(&parent) }, event))
-        }
+        Event::Subagent { chat, parent, event } => Some(received(Whose { chat: &chat, parent: Some(&parent) }, event)),
         Event::ModelsChanged | Event::ProviderChanged { .. } | Event::Notice { .. } => None,
     }
 }
