@@ -38,7 +38,7 @@ use serde_json::{Map, Value};
 
 pub use copilot::CopilotConfig;
 pub use customization::{
-    CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
+    AssistConfig, CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
 pub use index::{IndexConfig, RepoMapConfig};
 pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
@@ -79,6 +79,7 @@ pub struct Config {
     /// By name, which is also the order they run in.
     pub hooks: BTreeMap<String, HookConfig>,
     pub prompts: PromptsConfig,
+    pub assist: AssistConfig,
     /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
     /// Chats that nobody used for so many days are let go; `None` keeps them.
@@ -276,6 +277,7 @@ impl Default for Config {
             customization: CustomizationConfig::default(),
             hooks: BTreeMap::new(),
             prompts: PromptsConfig::default(),
+            assist: AssistConfig::default(),
             auto_compact_percentage: 75,
             chat_retention_days: None,
             index: IndexConfig::default(),

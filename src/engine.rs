@@ -6,6 +6,7 @@
 //! interruption of a running turn, goes through a token in the handle.
 
 pub mod ask;
+pub mod assist;
 pub mod commands;
 pub mod event;
 pub mod login;

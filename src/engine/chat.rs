@@ -338,10 +338,14 @@ impl ChatActor {
     }
 
     fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let due = self.shared.settings().config().chat.title
-            && !self.named_by_user
-            && TITLE_AT_PROMPTS.contains(&self.prompts);
-        due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
+        let settings = self.shared.settings();
+        let due = settings.config().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+        due.then(|| TitleJob {
+            provider: Arc::clone(provider),
+            model: model.clone(),
+            instructions: crate::customization::prompt::title(&settings.config().prompts),
+            history: self.history.clone(),
+        })
     }
 
     fn make_title_aside(&self, job: TitleJob) {

@@ -36,7 +36,6 @@ use crate::process::signals;
 use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;
 use dispatch::{Dispatcher, End};
-pub use handlers::PLANNED;
 pub(super) use lines::Lines;
 use session::Session;
 use start::Starter;

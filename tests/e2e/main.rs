@@ -12,6 +12,7 @@ mod peer;
 mod server;
 
 mod approvals;
+mod assist;
 mod chat;
 mod configuration;
 mod contexts;

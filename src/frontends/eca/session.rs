@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::handlers::assist::Rewrites;
 use crate::base::{ChatId, ModelId};
 use crate::config::{Config, ConfigProblem};
 use crate::engine::Engine;
@@ -28,6 +29,7 @@ pub(super) struct Session {
     /// v0's dialect; a client may reveal itself as late as its first prompt.
     v0: AtomicBool,
     prompted: AtomicBool,
+    rewrites: Rewrites,
     folders_changed: Notify,
     config_changed: Notify,
     /// Cancelled when the client listens.
@@ -165,6 +167,15 @@ impl Session {
     /// The model of a chat that was prompted on this connection; `None` when it was not.
     pub(super) fn chat_model(&self, chat: &ChatId) -> Option<Option<ModelId>> {
         self.state().chats.get(chat).cloned()
+    }
+
+    /// What the user chose to chat with.
+    pub(super) fn selected_model(&self) -> Option<ModelId> {
+        self.state().selection.model.clone()
+    }
+
+    pub(super) fn rewrites(&self) -> Rewrites {
+        self.rewrites.clone()
     }
 
     pub(super) fn selection(&self) -> Selection {
