@@ -478,13 +478,16 @@ Signal an error if the server does not answer or refuses."
           (eca-session-waiting session) nil)
     (eca--changed session)))
 
-(defun eca--stop-all ()
-  "End all servers, because Emacs ends."
+(defun eca--leave-all ()
+  "Take leave of all servers, because Emacs ends.
+Nothing is waited for: a server saves by itself when its client is
+gone, and an Emacs whose terminal is gone would wait forever."
   (dolist (session eca--sessions)
+    (setf (eca-session-leaving session) t)
     (when (eca-transport-live-p (eca-session-transport session))
-      (ignore-errors (eca--stop session)))))
+      (ignore-errors (eca-transport-notify (eca-session-transport session) "exit" nil)))))
 
-(add-hook 'kill-emacs-hook #'eca--stop-all)
+(add-hook 'kill-emacs-hook #'eca--leave-all)
 
 (defun eca--this-session ()
   "The session of the current buffer, or an error."

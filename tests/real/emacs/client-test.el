@@ -26,7 +26,7 @@
             (eca--sessions nil))
        (unwind-protect
            (with-current-buffer (eca--current-chat) ,@body)
-         (eca--stop-all)
+         (mapc #'eca--stop eca--sessions)
          (dolist (session eca--sessions)
            (mapc #'kill-buffer (eca--chat-buffers session)))
          (dolist (buffer (buffer-list))
