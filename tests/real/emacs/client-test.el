@@ -530,6 +530,19 @@
     (should (equal (buffer-string) "before\nnew\nafter\n"))
     (should-not (overlays-in (point-min) (point-max)))))
 
+(client-test client-rewrites-with-the-model
+  "A rewrite goes all the way to the model and back."
+  (with-current-buffer (find-file-noselect (support-file "a.txt"))
+    (goto-char (point-min))
+    (let ((before (buffer-string))
+          (end (line-beginning-position 2)))
+      (eca-rewrite (point-min) end "say kindly")
+      (support-wait "the new text" (lambda ()
+                                      (eca-rewrite-state-done
+                                       (overlay-get (car (overlays-in 1 end)) 'eca-rewrite))))
+      (eca-rewrite-accept)
+      (should (equal (buffer-string) (concat "kindly\n" (substring before (1- end))))))))
+
 (ert-deftest client-does-not-overwrite-what-changed ()
   "A text that was edited while the model worked is kept; the new one is in the kill ring."
   (client-with-fake nil

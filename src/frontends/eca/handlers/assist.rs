@@ -1,6 +1,7 @@
 //! Help beside the chats: rewrites of a selection, and completion at the cursor.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -55,7 +56,7 @@ impl Answer<RewritePrompt> for EcaServer {
     async fn answer(&self, params: RewritePromptParams) -> Result<RewritePromptResult> {
         let engine = self.engine()?;
         let order = RewriteOrder {
-            lines: params.range.map(|range| range.start.line..=range.end.line.max(range.start.line)),
+            lines: params.range.map(lines),
             text: params.text,
             wish: params.prompt,
             path: params.path.map(Into::into),
@@ -79,6 +80,13 @@ impl Answer<RewritePrompt> for EcaServer {
         });
         Ok(RewritePromptResult { status: RewriteStatus::Prompting, model })
     }
+}
+
+/// The lines of a range that ends before its last character.
+fn lines(range: Range) -> RangeInclusive<u32> {
+    let Range { start, end } = range;
+    let last = if end.character <= 1 { end.line.saturating_sub(1) } else { end.line };
+    start.line..=last.max(start.line)
 }
 
 /// Tells the client of one rewrite.
