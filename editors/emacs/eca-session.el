@@ -438,8 +438,9 @@ Errors are kept out of the process filter."
                        (plist-get oops :message))))
 
 (defun eca-request-wait (session method params &optional seconds)
-  "Ask as `eca-request' does, and wait up to SECONDS (10 if nil) for the result.
-Signal an error if the server does not answer or refuses."
+  "Ask the server of SESSION for METHOD with PARAMS, and wait for the result.
+Signal an error if it refuses, or has not answered after SECONDS,
+10 if that is nil."
   (let* ((answer nil)
          (deadline (+ (float-time) (or seconds 10))))
     (eca-request session method params

@@ -258,7 +258,8 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
 (defvar-local eca--decides nil "In a diff buffer: (CHAT-BUFFER . BLOCK) that it is about.")
 
 (defun eca--call-to-decide ()
-  "(BUFFER . BLOCK) that the user means: the one at point, or the one that has waited longest.
+  "(BUFFER . BLOCK) that the user means.
+That is the one at point, or the one that has waited longest.
 Calls of the chat's subagents count too."
   (cond
    (eca--decides)
