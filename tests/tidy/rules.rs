@@ -163,7 +163,8 @@ const DENIED: [&str; 9] = [
 ];
 
 /// The names that may stand at the top of the repository, beside dotfiles.
-const TOP_LEVEL: [&str; 13] = [
+const TOP_LEVEL: [&str; 14] = [
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
