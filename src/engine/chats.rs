@@ -9,8 +9,8 @@ use crate::llm::Message;
 use crate::store::{ChatMeta, PageQuery, StoreError};
 
 impl Engine {
-    /// Makes a chat in which nothing has been said yet; one that exists stays as it is.
-    /// `workspace_key` says with which others it is listed.
+    /// Makes a chat in which nothing has been said yet. `workspace_key` says with which others it is
+    /// listed.
     pub async fn create(&self, chat: &ChatId, workspace_key: String) -> Result<(), StoreError> {
         let meta = ChatMeta { workspace_key: Some(workspace_key), ..ChatMeta::new(chat.clone()) };
         self.shared.store.create_or_touch_chat(meta).await

@@ -101,8 +101,8 @@ impl Peer {
         tokio::time::timeout(wait, exchange).await.map_err(|_| CallError::Timeout)?
     }
 
-    /// A request whose answer nobody waits for, ready for the outbox. `chat` names the chat whose
-    /// order it is part of.
+    /// A request whose answer nobody waits for, to be queued by whoever keeps an order of its own.
+    /// `chat` names the chat whose order it is part of.
     pub fn unawaited(&self, method: &str, params: &impl Serialize, chat: Option<Arc<str>>) -> Frame {
         let id = Some(self.pending.fresh_id());
         let body = body(&Outgoing { jsonrpc: self.version(), id, method, params });
@@ -124,7 +124,7 @@ impl Peer {
         self.outbox.close();
     }
 
-    /// An answer, ready for the outbox.
+    /// A response, to be queued by whoever keeps an order of its own.
     pub fn response(&self, id: &Id, outcome: &Outcome) -> Frame {
         let error = outcome.as_ref().err().map(|error| ErrorObject {
             code: error.code,
