@@ -2,7 +2,6 @@
 //! when no further one comes for a while.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,42 +20,20 @@ pub(super) type Deliver = Arc<dyn Fn(ChatId, String) -> BoxFuture<'static, ()> +
 /// Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Streams {
-    growing: Arc<Mutex<HashMap<ChatId, Growing>>>,
+    messages: Arc<Mutex<Messages>>,
     deliver: Deliver,
-}
-
-/// A message that is being put together. There is one task for each.
-struct Growing {
-    text: String,
-    /// When it is complete, unless more comes.
-    due: Instant,
 }
 
 impl Streams {
     pub(super) fn new(deliver: Deliver) -> Self {
-        Self { growing: Arc::default(), deliver }
+        Self { messages: Arc::default(), deliver }
     }
 
     /// Adds a piece; `pause` is how long to wait for the next one.
     pub(super) fn add(&self, thread: ChatId, piece: &str, pause: Duration) -> Result<(), &'static str> {
-        let mut growing = self.growing();
-        let bytes: usize = growing.values().map(|message| message.text.len()).sum();
-        if bytes + piece.len() > MOST_BYTES {
-            return Err("the message is too long");
-        }
-        let threads = growing.len();
-        let due = Instant::now() + pause;
-        match growing.entry(thread.clone()) {
-            Entry::Occupied(mut entry) => {
-                let message = entry.get_mut();
-                message.text.push_str(piece);
-                message.due = due;
-            }
-            Entry::Vacant(_) if threads >= MOST_THREADS => return Err("too many messages are incomplete"),
-            Entry::Vacant(entry) => {
-                entry.insert(Growing { text: piece.to_owned(), due });
-                tokio::spawn(self.clone().complete(thread));
-            }
+        let is_new = self.messages().add(&thread, piece, Instant::now() + pause)?;
+        if is_new {
+            tokio::spawn(self.clone().complete(thread));
         }
         Ok(())
     }
@@ -65,108 +42,135 @@ impl Streams {
     async fn complete(self, thread: ChatId) {
         while let Some(due) = self.due(&thread) {
             tokio::time::sleep_until(due).await;
-            if let Some(text) = self.take_complete(&thread).filter(|text| !text.trim().is_empty()) {
+            let text = self.messages().take(&thread, Instant::now());
+            if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
                 (self.deliver)(thread.clone(), text).await;
             }
         }
     }
 
-    /// When to look again; a message in which nothing has come since it was taken is forgotten.
     fn due(&self, thread: &ChatId) -> Option<Instant> {
-        let mut growing = self.growing();
-        let message = growing.get(thread)?;
+        self.messages().due(thread)
+    }
+
+    fn messages(&self) -> MutexGuard<'_, Messages> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Messages that are being put together. There is one task for each.
+#[derive(Debug, Default)]
+struct Messages(HashMap<ChatId, Growing>);
+
+#[derive(Debug)]
+struct Growing {
+    text: String,
+    /// When it is complete, unless more comes.
+    due: Instant,
+}
+
+impl Messages {
+    /// Whether this is the first piece of a message that nobody looks after yet.
+    fn add(&mut self, thread: &ChatId, piece: &str, due: Instant) -> Result<bool, &'static str> {
+        let bytes: usize = self.0.values().map(|message| message.text.len()).sum();
+        if bytes + piece.len() > MOST_BYTES {
+            return Err("the message is too long");
+        }
+        if let Some(message) = self.0.get_mut(thread) {
+            message.text.push_str(piece);
+            message.due = due;
+            return Ok(false);
+        }
+        if self.0.len() >= MOST_THREADS {
+            return Err("too many messages are incomplete");
+        }
+        self.0.insert(thread.clone(), Growing { text: piece.to_owned(), due });
+        Ok(true)
+    }
+
+    /// When to look again. A message to which nothing has come since it was taken is forgotten.
+    fn due(&mut self, thread: &ChatId) -> Option<Instant> {
+        let message = self.0.get(thread)?;
+        let due = message.due;
         if message.text.is_empty() {
-            growing.remove(thread);
+            self.0.remove(thread);
             return None;
         }
-        Some(message.due)
+        Some(due)
     }
 
-    fn take_complete(&self, thread: &ChatId) -> Option<String> {
-        let mut growing = self.growing();
-        let message = growing.get_mut(thread).filter(|message| message.due <= Instant::now())?;
+    /// The text, if it is complete by now.
+    fn take(&mut self, thread: &ChatId, now: Instant) -> Option<String> {
+        let message = self.0.get_mut(thread).filter(|message| message.due <= now)?;
         Some(std::mem::take(&mut message.text))
-    }
-
-    fn growing(&self) -> MutexGuard<'_, HashMap<ChatId, Growing>> {
-        self.growing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc;
+    use tokio::sync::{Semaphore, mpsc};
 
     use super::*;
 
-    const PAUSE: Duration = Duration::from_millis(300);
-
-    fn streams() -> (Streams, mpsc::UnboundedReceiver<(ChatId, String)>) {
-        let (sender, delivered) = mpsc::unbounded_channel();
-        let deliver: Deliver = Arc::new(move |thread, text| {
-            let _ = sender.send((thread, text));
-            Box::pin(std::future::ready(()))
-        });
-        (Streams::new(deliver), delivered)
-    }
+    const MS: Duration = Duration::from_millis(1);
 
     fn thread(id: &str) -> ChatId {
         ChatId::new(id)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_message_is_complete_when_nothing_comes_any_more() {
-        let (streams, mut delivered) = streams();
-        for piece in ["one ", "", "two ", "three"] {
-            streams.add(thread("a"), piece, PAUSE).unwrap();
-            tokio::time::sleep(Duration::from_millis(299)).await;
-            assert!(delivered.try_recv().is_err());
+    #[test]
+    fn a_message_is_complete_when_nothing_comes_any_more() {
+        let mut messages = Messages::default();
+        let (a, b, start) = (thread("a"), thread("b"), Instant::now());
+        assert_eq!(messages.add(&a, "one ", start + MS * 300), Ok(true));
+        assert_eq!(messages.take(&a, start + MS * 299), None);
+        assert_eq!(messages.add(&a, "two", start + MS * 599), Ok(false));
+        assert_eq!(messages.add(&b, "other", start + MS * 600), Ok(true));
+        assert_eq!(messages.take(&a, start + MS * 300), None, "more came");
+        assert_eq!(messages.due(&a), Some(start + MS * 599));
+        assert_eq!(messages.take(&a, start + MS * 599).as_deref(), Some("one two"));
+        // What comes while that one is delivered is the next one, for the same task.
+        assert_eq!(messages.add(&a, "next", start + MS * 900), Ok(false));
+        assert_eq!(messages.due(&a), Some(start + MS * 900));
+        assert_eq!(messages.take(&a, start + MS * 900).as_deref(), Some("next"));
+        assert_eq!(messages.due(&a), None);
+        assert_eq!(messages.0.len(), 1, "only the other one is left");
+        assert_eq!(messages.add(&a, "", start), Ok(true));
+        assert_eq!(messages.due(&a), None, "nothing is not a message");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut messages = Messages::default();
+        let now = Instant::now();
+        for number in 0..MOST_THREADS {
+            assert_eq!(messages.add(&thread(&number.to_string()), "x", now), Ok(true));
         }
-        streams.add(thread("b"), "other", PAUSE).unwrap();
-        assert_eq!(delivered.recv().await, Some((thread("a"), "one two three".into())));
-        assert_eq!(delivered.recv().await, Some((thread("b"), "other".into())));
-        streams.add(thread("a"), "next", PAUSE).unwrap();
-        assert_eq!(delivered.recv().await, Some((thread("a"), "next".into())));
-        tokio::time::sleep(PAUSE).await;
-        assert!(streams.growing().is_empty(), "nothing is left behind");
+        assert!(messages.add(&thread("one more"), "x", now).is_err());
+        assert!(messages.add(&thread("0"), &"x".repeat(MOST_BYTES), now).is_err());
+        assert_eq!(messages.add(&thread("0"), "x", now), Ok(false));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn blank_messages_are_not_delivered() {
-        let (streams, mut delivered) = streams();
-        streams.add(thread("a"), "", PAUSE).unwrap();
-        streams.add(thread("b"), " \n", PAUSE).unwrap();
-        tokio::time::sleep(PAUSE * 3).await;
-        assert!(delivered.try_recv().is_err() && streams.growing().is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_comes_while_a_message_is_delivered_is_the_next_one() {
+    #[tokio::test]
+    async fn messages_of_one_thread_are_delivered_one_after_the_other() {
         let (sender, mut delivered) = mpsc::unbounded_channel();
-        let deliver: Deliver = Arc::new(move |_, text| {
-            let sender = sender.clone();
+        let gate = Arc::new(Semaphore::new(0));
+        let held = Arc::clone(&gate);
+        let deliver: Deliver = Arc::new(move |thread, text| {
+            let (sender, gate) = (sender.clone(), Arc::clone(&held));
             Box::pin(async move {
-                let _ = sender.send(text);
-                tokio::time::sleep(PAUSE * 4).await;
+                let _ = sender.send((thread, text));
+                gate.acquire().await.unwrap().forget();
             })
         });
         let streams = Streams::new(deliver);
-        streams.add(thread("a"), "one", PAUSE).unwrap();
-        assert_eq!(delivered.recv().await.as_deref(), Some("one"));
-        streams.add(thread("a"), "two", PAUSE).unwrap();
-        let before = Instant::now();
-        assert_eq!(delivered.recv().await.as_deref(), Some("two"));
-        assert!(before.elapsed() >= PAUSE * 3, "in order");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_kept_is_bounded() {
-        let (streams, _delivered) = streams();
-        for number in 0..MOST_THREADS {
-            streams.add(thread(&number.to_string()), "x", PAUSE).unwrap();
-        }
-        assert!(streams.add(thread("one more"), "x", PAUSE).is_err());
-        assert!(streams.add(thread("0"), &"x".repeat(MOST_BYTES), PAUSE).is_err());
-        streams.add(thread("0"), "x", PAUSE).unwrap();
+        streams.add(thread("a"), "one", MS).unwrap();
+        streams.add(thread("blank"), " \n", MS).unwrap();
+        assert_eq!(delivered.recv().await, Some((thread("a"), "one".into())));
+        streams.add(thread("a"), "two", MS).unwrap();
+        streams.add(thread("b"), "beside", MS).unwrap();
+        assert_eq!(delivered.recv().await, Some((thread("b"), "beside".into())), "the first is still being delivered");
+        gate.add_permits(3);
+        assert_eq!(delivered.recv().await, Some((thread("a"), "two".into())));
     }
 }
