@@ -17,6 +17,7 @@ pub mod watch;
 
 pub(crate) mod files;
 
+mod acp_draft;
 mod agents;
 mod copilot;
 mod customization;
@@ -36,6 +37,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use acp_draft::AcpDraftConfig;
 pub use copilot::CopilotConfig;
 pub use customization::{
     AssistConfig, CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
@@ -88,6 +90,7 @@ pub struct Config {
     pub index: IndexConfig,
     pub mcp: McpConfig,
     pub copilot: CopilotConfig,
+    pub acp_draft: AcpDraftConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -283,6 +286,7 @@ impl Default for Config {
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
             copilot: CopilotConfig::default(),
+            acp_draft: AcpDraftConfig::default(),
         }
     }
 }

@@ -35,9 +35,9 @@ pub trait Host: Send + Sync {
     }
 
     /// The text of a document that the editor has open and that differs from the disk. `None`: read
-    /// the disk.
-    fn unsaved(&self, path: PathBuf) -> BoxFuture<'_, Option<String>> {
-        let _ = path;
+    /// the disk. `chat` is the one that wants to know.
+    fn unsaved(&self, chat: ChatId, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+        let _ = (chat, path);
         Box::pin(std::future::ready(None))
     }
 
@@ -48,8 +48,8 @@ pub trait Host: Send + Sync {
 
     /// Offers a change of a file to the editor. `Ok(false)`: the editor does not hold it, so write
     /// the disk.
-    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
-        let _ = (path, text);
+    fn write_open(&self, chat: ChatId, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
+        let _ = (chat, path, text);
         Box::pin(std::future::ready(Ok(false)))
     }
 }
@@ -67,6 +67,8 @@ pub struct Capabilities {
     pub ask: bool,
     /// A question about a call can be shown only if the call changes a file.
     pub approves_file_changes_only: bool,
+    /// No question about a call can be shown at all.
+    pub approves_nothing: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

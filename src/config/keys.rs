@@ -151,6 +151,13 @@ pub const KEYS: &[Key] = &[
     read("copilot.customizeTimeoutSeconds", Kind::Number(0), "28", "How long `customize` may take; 0 for no limit."),
     read("copilot.chatTimeoutSeconds", Kind::Number(0), "14", "How long `chat` may take; 0 for no limit."),
     read("copilot.parallelRequests", Kind::Whole(1), "4", "How many requests talk to a model at the same time."),
+    read(
+        "acpDraft.agent",
+        Kind::Text,
+        "\"plan\"",
+        "The agent that answers `eca acp --draft`, which cannot ask for consent.",
+    ),
+    read("acpDraft.messagePauseMs", Kind::Whole(1), "300", "When a message that comes in pieces is complete."),
     read("netrcFile", Kind::Text, "", "The file that ${netrc:…} in this same document looks into."),
     read("extraConfigs", Kind::Texts, "[]", "More files in this format, applied after all others."),
     read("network.caCertFile", Kind::Text, "", "PEM certificates that are believed besides the system's."),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::frontends::{Surroundings, copilot, eca, traffic};
+use crate::config::load;
+use crate::frontends::{Surroundings, acp_draft, copilot, eca, traffic};
 use crate::process::signals;
 use crate::transport::envelope::METHOD_NOT_FOUND;
 use crate::transport::newline::{self, Connection, Dialect};
@@ -41,9 +42,7 @@ pub async fn serve(
         Contract::Eca => eca::serve(input, output, surroundings).await,
         Contract::Copilot => copilot::serve(input, output, surroundings).await,
         Contract::AcpV1 => refuse(input, output, Dialect::JSON_RPC, "the Agent Client Protocol").await,
-        Contract::AcpDraft => {
-            refuse(input, output, Dialect::UNVERSIONED, "the first draft of the Agent Client Protocol").await
-        }
+        Contract::AcpDraft => acp_draft::serve(input, output, surroundings, load::current_directory()).await,
     }
 }
 

@@ -14,7 +14,7 @@ mod output;
 mod screen;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,11 +23,10 @@ use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment};
 use crate::engine::{Engine, Event, NoticeLevel, Pace};
 use crate::frontends::Surroundings;
-use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
+use crate::frontends::assemble::{Wishes, trust_command, withheld_text, workspace_in};
 use crate::frontends::eca::Lines;
 use crate::host::NoHost;
 use crate::process::signals::{Asked, Requests};
-use crate::workspace::Workspace;
 use conversation::{Conversation, INTERRUPTED, Outcome};
 use editor::LineEditor;
 use input::{InputError, Question};
@@ -100,7 +99,7 @@ async fn ask_once(mut conversation: Conversation, question: Question) -> (Conver
 /// Builds everything a conversation needs; an error is an exit code, and has been told.
 async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive: bool) -> Result<Conversation, i32> {
     let surroundings = Surroundings { environment: place.environment, config_file: args.config_file };
-    let workspace = workspace(place.folder.as_deref());
+    let workspace = workspace_in(place.folder.as_deref());
     let workspace_roots = workspace.roots().iter().map(|root| root.path.clone()).collect();
     let wishes = Wishes { options: None, workspace_roots };
     let mut memory = Memory::default();
@@ -236,16 +235,6 @@ fn look() -> Look {
         (true, true) => Stream::Colours,
     };
     Look { out: stream(io::stdout().is_terminal()), err: stream(io::stderr().is_terminal()) }
-}
-
-/// The folder the user stands in is what the chat is about.
-fn workspace(folder: Option<&Path>) -> Arc<Workspace> {
-    let folders: Vec<_> = folder.and_then(Path::to_str).map(|path| (path.to_owned(), None)).into_iter().collect();
-    let (workspace, warnings) = Workspace::from_folders(&folders);
-    for warning in warnings {
-        tracing::warn!(%warning, "the current folder is not used");
-    }
-    Arc::new(workspace)
 }
 
 /// To stderr, in the style of the command line's own complaints.

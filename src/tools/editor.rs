@@ -167,7 +167,7 @@ impl Navigation {
         let path = path(arguments, context).ok_or("path must name a file.")?;
         let symbol = text(arguments, "symbol").ok_or("symbol must not be empty.")?;
         let line = number(arguments, "line").filter(|line| *line > 0).ok_or("line must be a number from 1 on.")?;
-        let unsaved = context.host.unsaved(path.clone()).await;
+        let unsaved = context.host.unsaved(context.chat.clone(), path.clone()).await;
         let source = match unsaved {
             Some(unsaved) => symbol::line_of(&unsaved, line),
             None => symbol::read_line(path.clone(), line).await,

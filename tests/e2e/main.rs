@@ -11,6 +11,7 @@ mod peer;
 #[path = "../support/server.rs"]
 mod server;
 
+mod acp_draft;
 mod approvals;
 mod assist;
 mod chat;
@@ -20,6 +21,7 @@ mod copilot;
 mod dialects;
 mod errors;
 mod framing;
+mod front_ends;
 mod handshake;
 mod login;
 mod mcp;

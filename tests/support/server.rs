@@ -5,6 +5,8 @@
 
 #[path = "server/dirs.rs"]
 mod dirs;
+#[path = "server/in_process.rs"]
+pub mod in_process;
 #[path = "server/presets.rs"]
 pub mod presets;
 
@@ -163,6 +165,11 @@ impl Drop for TestServer {
 }
 
 impl Builder {
+    /// The folders of this server.
+    pub fn folders(&self) -> &Arc<TestDirs> {
+        &self.dirs
+    }
+
     /// Merged over the default configuration, object by object.
     pub fn config(mut self, config: Value) -> Self {
         dirs::merge(&mut self.config, config);

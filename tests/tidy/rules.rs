@@ -95,6 +95,12 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
         "shows providers as data",
     ),
     ("src/frontends/eca/handlers/chat.rs", "store", &["ChatSummary", "ListQuery", "ListSort"], "lists chats as data"),
+    (
+        "src/frontends/acp_draft/threads.rs",
+        "store",
+        &["ChatSummary", "ListQuery", "PageQuery"],
+        "lists threads and reads them as data",
+    ),
     ("src/frontends/eca/handlers/query.rs", "context", &["Places", "query"], "offers files as data"),
     ("src/frontends/eca/session.rs", "context", &["Indexes", "index"], "holds the files of its folders"),
     ("src/tools/fetch.rs", "context", &["web"], "a page is read for a tool as it is for a context"),

@@ -238,8 +238,10 @@ impl Turn {
             call.summary = summary.or(call.summary.take());
             call.details = details;
         });
-        let shown = !self.tools.host.capabilities().approves_file_changes_only
+        let client = self.tools.host.capabilities();
+        let changes_file =
             || self.open.call(id).is_some_and(|call| matches!(call.details, Some(Details::FileChange(_))));
+        let shown = !client.approves_nothing && (!client.approves_file_changes_only || changes_file());
         Ok(match verdict.ruling {
             Ruling::Ask if !shown => {
                 let text = "This call needs the user's consent, and this editor cannot ask for it. It did not run.";

@@ -24,10 +24,6 @@ use crate::engine::{PromptHold, Settings};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 
-/// An editor writes a file in several steps; they count as one change.
-const QUIET: Duration = Duration::from_millis(200);
-/// A file that never comes to rest is read all the same.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a question about trust may stay on the user's screen.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// How often what was read may be outdated at once before it is taken as it is.
@@ -89,8 +85,7 @@ impl Keeper {
                     continue;
                 }
             }
-            let quiet = async { while tokio::time::timeout(QUIET, watch.changed()).await.is_ok() {} };
-            let _ = tokio::time::timeout(MOST_PATIENCE, quiet).await;
+            watch.quiet().await;
             memory.forget_failures();
             loaded = self.load(&mut memory, &mut watch).await;
             problems = self.apply(&mut loaded).await;

@@ -69,7 +69,7 @@ pub(super) async fn current(target: &Target, context: &ToolContext) -> Result<Op
 
 pub(super) async fn unsaved(target: &Target, context: &ToolContext) -> Option<String> {
     for name in target.names() {
-        if let Some(text) = context.host.unsaved(name).await {
+        if let Some(text) = context.host.unsaved(context.chat.clone(), name).await {
             return Some(text);
         }
     }
@@ -114,7 +114,8 @@ async fn in_editor(target: &Target, mark: &str, content: &Content, context: &Too
         return Ok(false);
     }
     for name in target.names() {
-        match context.host.write_open(name, [mark, &content.text].concat()).await {
+        let text = [mark, &content.text].concat();
+        match context.host.write_open(context.chat.clone(), name, text).await {
             Ok(true) => return Ok(true),
             Ok(false) | Err(HostError::Unsupported) => {}
             Err(error) => return Err(format!("{} was not written: {error}.", target.written.display())),

@@ -152,11 +152,11 @@ impl Host for Editor {
         Capabilities::default()
     }
 
-    fn unsaved(&self, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+    fn unsaved(&self, _: ChatId, path: PathBuf) -> BoxFuture<'_, Option<String>> {
         Box::pin(async move { self.unsaved.lock().unwrap().get(&path).cloned() })
     }
 
-    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
+    fn write_open(&self, _: ChatId, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
         Box::pin(async move {
             if let Some(error) = self.fails.lock().unwrap().clone() {
                 return Err(error);
