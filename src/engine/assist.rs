@@ -37,6 +37,8 @@ pub struct RewriteOrder {
     pub wish: String,
     /// The file it stands in.
     pub path: Option<PathBuf>,
+    /// The file's text in the editor, if that is another one than on the disk.
+    pub unsaved: Option<String>,
     /// Its lines in the file, from 1 on.
     pub lines: Option<RangeInclusive<u32>>,
     /// What the user chats with, for when the configuration names no model.
@@ -105,9 +107,9 @@ impl Engine {
         let settings = self.shared.complete_settings().await;
         let config = settings.config();
         let model = model(&settings, config.assist.rewrite_model.as_deref(), order.model.as_ref())?;
-        let file = match &order.path {
-            Some(path) => self.shared.text_of(path).await,
-            None => None,
+        let file = match (order.unsaved, &order.path) {
+            (None, Some(path)) => read(path.clone()).await,
+            (unsaved, _) => unsaved,
         };
         let shown = file.as_deref().map(|file| {
             let most = usize::try_from(config.assist.full_file_max_lines).unwrap_or(usize::MAX);
@@ -211,20 +213,16 @@ impl Shared {
         let _ = tokio::time::timeout(SETTINGS_WAIT, holds.wait_for(|holds| *holds == 0)).await;
         self.settings()
     }
+}
 
-    /// A file as the user sees it. `None` when it cannot be shown; the selection must do then.
-    async fn text_of(&self, path: &Path) -> Option<String> {
-        if let Some(text) = self.host.unsaved(path.to_owned()).await {
-            return Some(text);
-        }
-        let path = path.to_owned();
-        let read = move || {
-            let found = std::fs::metadata(&path).ok()?;
-            let readable = found.is_file() && found.len() <= MAX_FILE_BYTES;
-            readable.then(|| std::fs::read(&path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
-        };
-        tokio::task::spawn_blocking(read).await.ok().flatten()
-    }
+/// A file's text. `None` when it cannot be shown; the selection must do then.
+async fn read(path: PathBuf) -> Option<String> {
+    let read = move || {
+        let found = std::fs::metadata(&path).ok()?;
+        let readable = found.is_file() && found.len() <= MAX_FILE_BYTES;
+        readable.then(|| std::fs::read(&path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
+    };
+    tokio::task::spawn_blocking(read).await.ok().flatten()
 }
 
 /// The configured model, else the one the user chats with, else the default.

@@ -60,6 +60,7 @@ impl Answer<RewritePrompt> for EcaServer {
             text: params.text,
             wish: params.prompt,
             path: params.path.map(Into::into),
+            unsaved: None,
             model: self.session.selected_model(),
         };
         let rewriting = engine.rewrite(order).await.map_err(|error| failed(error.to_string()))?;
