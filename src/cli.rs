@@ -584,7 +584,8 @@ mod tests {
         ] {
             assert_eq!(parsed(line), Ok(expected), "{line:?}");
         }
-        for line in [&["completions"][..], &["completions", "tcsh"], &["completions", "bash", "zsh"], &["man", "--all"]] {
+        for line in [&["completions"][..], &["completions", "tcsh"], &["completions", "bash", "zsh"], &["man", "--all"]]
+        {
             assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
         }
         for word in ["completions", "man"] {

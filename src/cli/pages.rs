@@ -143,7 +143,8 @@ mod tests {
     #[test]
     fn the_programs_page_has_its_examples_and_files() {
         let page = manual(&ManArgs::default()).text;
-        for part in ["eca\\-chat(1)", "SH EXAMPLES", "SH \"EXIT STATUS\"", "SH ENVIRONMENT", "config.json", "eca trust"] {
+        for part in ["eca\\-chat(1)", "SH EXAMPLES", "SH \"EXIT STATUS\"", "SH ENVIRONMENT", "config.json", "eca trust"]
+        {
             assert!(page.contains(part), "{part}: {page}");
         }
     }
