@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::frontends::{Surroundings, copilot, eca, traffic};
+use crate::frontends::{Surroundings, acp, copilot, eca, traffic};
 use crate::process::signals;
 use crate::transport::envelope::METHOD_NOT_FOUND;
 use crate::transport::newline::{self, Connection, Dialect};
@@ -37,10 +37,20 @@ pub async fn serve(
     };
     let Some(detect::Detected { contract, input, output }) = detected else { return Ok(()) };
     tracing::info!(?contract, "the client's contract is known");
+    serve_as(contract, input, output, surroundings).await
+}
+
+/// Serves one client in a contract that is known.
+pub async fn serve_as(
+    contract: Contract,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    surroundings: Surroundings,
+) -> io::Result<()> {
     match contract {
         Contract::Eca => eca::serve(input, output, surroundings).await,
         Contract::Copilot => copilot::serve(input, output, surroundings).await,
-        Contract::AcpV1 => refuse(input, output, Dialect::JSON_RPC, "the Agent Client Protocol").await,
+        Contract::AcpV1 => acp::serve(input, output, surroundings).await,
         Contract::AcpDraft => {
             refuse(input, output, Dialect::UNVERSIONED, "the first draft of the Agent Client Protocol").await
         }

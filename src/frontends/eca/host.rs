@@ -47,6 +47,7 @@ impl EditorHost {
             references: yes(editor.map(|editor| editor.references)),
             ask: yes(eca.and_then(|eca| eca.chat_capabilities.as_ref()).map(|chat| chat.ask_question)),
             approves_file_changes_only: false,
+            terminal: false,
         };
         Self { client, session, can, from_zero: OnceLock::new() }
     }
