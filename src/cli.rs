@@ -442,7 +442,7 @@ mod tests {
             (&["stdio", "--from-the-future", "x"], Cli::Stdio(plain.clone())),
             (&["acp"], Cli::Acp(AcpArgs { draft: false, server: plain.clone() })),
             (&["acp", "--new=1", "--draft", "word"], Cli::Acp(AcpArgs { draft: true, server: plain.clone() })),
-            (&["--log-level=warn", "acp"], Cli::Acp(AcpArgs { draft: false, server: warn.clone() })),
+            (&["--log-level=warn", "acp", "--stdio"], Cli::Acp(AcpArgs { draft: false, server: warn.clone() })),
             (&["copilot", "--draft"], Cli::Copilot(plain.clone())),
             (&["copilot"], Cli::Copilot(plain.clone())),
             (&["copilot", "--stdio", "--new=1", "word"], Cli::Copilot(stdio.clone())),

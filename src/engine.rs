@@ -67,8 +67,8 @@ pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
-    ChatEvent, ChatStatus, Compaction, Ending, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
-    ToolCallOrigin, ToolCallStage, UsageReport,
+    ChatEvent, ChatStatus, Compaction, Ending, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind,
+    ToolCallEvent, ToolCallOrigin, ToolCallStage, UsageReport,
 };
 pub use instructions::FindSources;
 use instructions::Instructions;

@@ -74,9 +74,7 @@ fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> 
         let serving = match contract {
             Contract::Eca => tokio::spawn(eca::serve(input, output, surroundings)),
             Contract::Acp => tokio::spawn(acp::serve(input, output, surroundings)),
-            Contract::AcpDraft => {
-                tokio::spawn(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings))
-            }
+            Contract::AcpDraft => tokio::spawn(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings)),
             Contract::Copilot => tokio::spawn(copilot::serve(input, output, surroundings)),
             Contract::OfTheClient => tokio::spawn(stdio::serve(input, output, surroundings)),
         };

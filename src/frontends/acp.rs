@@ -56,8 +56,7 @@ pub async fn serve(
     output: impl Write + Send + 'static,
     surroundings: Surroundings,
 ) -> io::Result<()> {
-    let Connection { peer, mut incoming } =
-        newline::connect(input, traffic::LoggedWriter(output), Dialect::JSON_RPC)?;
+    let Connection { peer, mut incoming } = newline::connect(input, traffic::LoggedWriter(output), Dialect::JSON_RPC)?;
     let broken = peer.outbox().broken();
     let mut terminate = pin!(signals::terminate());
     let desk = Desk::new(peer.clone(), surroundings);

@@ -11,6 +11,7 @@ mod peer;
 #[path = "../support/server.rs"]
 mod server;
 
+mod acp;
 mod approvals;
 mod chat;
 mod configuration;
@@ -20,6 +21,7 @@ mod dialects;
 mod errors;
 mod framing;
 mod handshake;
+mod lines;
 mod login;
 mod mcp;
 mod models;

@@ -63,7 +63,9 @@ impl Turn {
             Err(AskError::Stopped) => return Err(Stopped),
             Err(AskError::Llm(error)) => {
                 let text = format!("The chat could not be compacted: {}", error.user_text);
-                self.emitter.emit(ChatEvent::Compaction(Compaction::Failed { reason: error.user_text.clone() })).await?;
+                self.emitter
+                    .emit(ChatEvent::Compaction(Compaction::Failed { reason: error.user_text.clone() }))
+                    .await?;
                 self.fail(&text).await?;
                 return Ok(false);
             }

@@ -60,7 +60,7 @@ pub(super) const TERMINAL_RELEASE: &str = "terminal/release";
 
 #[cfg(test)]
 mod tests {
-    use agent_client_protocol_schema::v1::{AGENT_METHOD_NAMES, CLIENT_METHOD_NAMES, GENERAL_METHOD_NAMES};
+    use agent_client_protocol_schema::v1::{AGENT_METHOD_NAMES, CLIENT_METHOD_NAMES, PROTOCOL_LEVEL_METHOD_NAMES};
 
     use super::*;
 
@@ -80,7 +80,7 @@ mod tests {
             (SESSION_CANCEL, agent.session_cancel),
             (SESSION_SET_MODE, agent.session_set_mode),
             (SESSION_SET_CONFIG_OPTION, agent.session_set_config_option),
-            (CANCEL_REQUEST, GENERAL_METHOD_NAMES.cancel_request),
+            (CANCEL_REQUEST, PROTOCOL_LEVEL_METHOD_NAMES.cancel_request),
             (SESSION_UPDATE, client.session_update),
             (SESSION_REQUEST_PERMISSION, client.session_request_permission),
             (ELICITATION_CREATE, client.elicitation_create),

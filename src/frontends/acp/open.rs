@@ -98,14 +98,8 @@ fn build(ground: &Ground, chat: ChatId, wanted: Wanted, kept: Option<StoredChat>
     let host = Arc::new(EditorHost::new(Arc::clone(&voice)));
     let known = loaded.problems.len();
     let sink = Arc::clone(&voice) as Arc<dyn crate::engine::EventSink>;
-    let engine = ground.surroundings.engine_with(
-        &mut loaded,
-        sink,
-        host,
-        servers.clone(),
-        Pace::Normal,
-        ground.store.clone(),
-    );
+    let engine =
+        ground.surroundings.engine_with(&mut loaded, sink, host, servers.clone(), Pace::Normal, ground.store.clone());
     let choice = Choice {
         agent: kept.as_ref().and_then(|kept| kept.agent.clone()),
         chats_model: kept.as_ref().and_then(|kept| kept.model.clone()),

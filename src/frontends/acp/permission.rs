@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use agent_client_protocol_schema::v1::{
-    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
-};
+use agent_client_protocol_schema::v1::{RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse};
 use tokio_util::sync::CancellationToken;
 
 use super::client::ANSWER_PATIENCE;

@@ -284,11 +284,8 @@ mod tests {
 
     #[test]
     fn arguments_of_a_command_are_hints() {
-        let argument = |name: &str, required| crate::engine::CommandArgument {
-            name: name.into(),
-            description: None,
-            required,
-        };
+        let argument =
+            |name: &str, required| crate::engine::CommandArgument { name: name.into(), description: None, required };
         let info = CommandInfo {
             name: "search".into(),
             kind: crate::engine::CommandKind::Native,

@@ -135,10 +135,7 @@ async fn begin(desk: &Desk, chat: ChatId, wanted: Wanted, kept: Option<StoredCha
 
 fn shown(
     session: &Session,
-) -> (
-    agent_client_protocol_schema::v1::SessionModeState,
-    Vec<agent_client_protocol_schema::v1::SessionConfigOption>,
-) {
+) -> (agent_client_protocol_schema::v1::SessionModeState, Vec<agent_client_protocol_schema::v1::SessionConfigOption>) {
     let (modes, options) = (session.modes(), session.config_options());
     session.note_told(&modes.current_mode_id, &options);
     (modes, options)

@@ -1,16 +1,13 @@
 //! Programs of tool calls in terminals of the client, where the user sees them run.
 
 use agent_client_protocol_schema::v1::{
-    CreateTerminalRequest, CreateTerminalResponse, EnvVariable, KillTerminalRequest, ReleaseTerminalRequest,
-    SessionId, TerminalId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
-    WaitForTerminalExitResponse,
+    CreateTerminalRequest, CreateTerminalResponse, EnvVariable, KillTerminalRequest, ReleaseTerminalRequest, SessionId,
+    TerminalId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest, WaitForTerminalExitResponse,
 };
 use serde_json::Value;
 
 use super::client::{Client, PATIENCE};
-use super::methods::{
-    TERMINAL_CREATE, TERMINAL_KILL, TERMINAL_OUTPUT, TERMINAL_RELEASE, TERMINAL_WAIT_FOR_EXIT,
-};
+use super::methods::{TERMINAL_CREATE, TERMINAL_KILL, TERMINAL_OUTPUT, TERMINAL_RELEASE, TERMINAL_WAIT_FOR_EXIT};
 use super::voice::Voice;
 use crate::host::{HostError, TerminalCommand, TerminalEnd, TerminalRun};
 

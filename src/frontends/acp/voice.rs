@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use agent_client_protocol_schema::v1::{
     CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, Cost, ImageContent, MessageId, Meta,
-    Notice, NoticeSeverity, ResourceLink, SessionId, SessionInfoUpdate, SessionNotification, SessionUpdate,
-    TerminalId, TextContent, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind, UsageUpdate,
+    Notice, NoticeSeverity, ResourceLink, SessionId, SessionInfoUpdate, SessionNotification, SessionUpdate, TerminalId,
+    TextContent, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    UsageUpdate,
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -22,9 +22,7 @@ use super::permission::Question;
 use super::session::Session;
 use super::tool_calls::{self, Told};
 use crate::base::{ChatId, ToolCallId, text, time};
-use crate::engine::{
-    ChatEvent, Compaction, Event, EventSink, NoticeLevel, ToolCallEvent, ToolCallStage, UsageReport,
-};
+use crate::engine::{ChatEvent, Compaction, Event, EventSink, NoticeLevel, ToolCallEvent, ToolCallStage, UsageReport};
 use crate::frontends::queue::queue;
 use crate::tool::Details;
 use crate::transport::{Frame, TextFrame, escape_json_into};

@@ -6,8 +6,8 @@ use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest, AuthenticateResponse, Implementation,
     InitializeRequest, InitializeResponse, McpCapabilities, PromptCapabilities,
-    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
-    SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
+    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
+    SessionListCapabilities, SessionResumeCapabilities,
 };
 use serde_json::Value;
 
@@ -118,7 +118,10 @@ mod tests {
         assert_eq!(facts, all);
         let can = &response["agentCapabilities"];
         assert_eq!(can["loadSession"], true);
-        assert_eq!((&can["promptCapabilities"]["image"], &can["mcpCapabilities"]["http"]), (&json!(true), &json!(true)));
+        assert_eq!(
+            (&can["promptCapabilities"]["image"], &can["mcpCapabilities"]["http"]),
+            (&json!(true), &json!(true))
+        );
         for name in ["list", "delete", "resume", "close", "additionalDirectories"] {
             assert!(can["sessionCapabilities"][name].is_object(), "{name}: {can}");
         }

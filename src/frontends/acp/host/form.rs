@@ -18,7 +18,9 @@ pub(super) fn schema(question: &Question) -> ElicitationSchema {
     let options: Vec<EnumOption> = question
         .options
         .iter()
-        .map(|choice| EnumOption::new(choice.label.clone(), choice.label.clone()).description(choice.description.clone()))
+        .map(|choice| {
+            EnumOption::new(choice.label.clone(), choice.label.clone()).description(choice.description.clone())
+        })
         .collect();
     let has_options = !options.is_empty();
     let mut schema = ElicitationSchema::new();
@@ -47,7 +49,8 @@ pub(super) fn reply(question: &Question, action: ElicitationAction) -> Reply {
         _ => None,
     };
     let said = |name: &str| text(name).filter(|text| !text.trim().is_empty());
-    let known = |label: &String| question.allow_freeform || question.options.iter().any(|choice| choice.label == *label);
+    let known =
+        |label: &String| question.allow_freeform || question.options.iter().any(|choice| choice.label == *label);
     match said(ANSWER).or_else(|| said(CHOICE).filter(known)) {
         Some(answer) => Reply::Answer(answer),
         None => Reply::Cancelled,
