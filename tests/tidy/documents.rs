@@ -8,8 +8,8 @@ use eca::config::commands::Memory;
 use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
-use eca::frontends::{Method, acp_draft, copilot};
 use eca::frontends::eca::PLANNED;
+use eca::frontends::{Method, acp_draft, copilot};
 use eca::providers::{Environment, Registry, Wiring};
 
 use crate::scan::words;
