@@ -1,8 +1,8 @@
 //! The command line: what each editor may pass, and what a person may type.
 //!
 //! `server` is started by plugins of many versions, so it takes the flags it knows wherever they
-//! stand and ignores everything else; so do the other commands that programs start, `copilot` and
-//! `stdio`. The rest is typed by a person, whose slips are reported.
+//! stand and ignores everything else; so do the other commands that programs start, `acp`, `copilot`
+//! and `stdio`. The rest is typed by a person, whose slips are reported.
 //! Parsing is pure; [`process_arguments`] is the one place that reads the real ones.
 
 pub mod pages;
@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   eca server                                start the server for an editor, on stdin and stdout
   eca server --log-level debug --verbose    the same, with every message logged on stderr
+  eca acp                                   the same for editors of the Agent Client Protocol
   eca stdio                                 the same for every contract, told by the first message
   eca chat \"explain this error\"             ask one question and print the answer
   eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines
@@ -34,11 +35,16 @@ const COPILOT_NAME: &str = "copilot-cli";
 /// Flags of `server` that stand alone.
 const SERVER_SWITCHES: [&str; 2] = ["--verbose", "--stdio"];
 
+/// The flag of `acp` that stands alone.
+const DRAFT: &str = "--draft";
+
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Cli {
     /// Serve an editor over stdin and stdout
     Server(ServerArgs),
+    /// Serve an editor that speaks the Agent Client Protocol
+    Acp(AcpArgs),
     /// Serve an application that turns API specifications into user interfaces
     Copilot(ServerArgs),
     /// Serve whatever the client speaks, told by its first message
@@ -75,6 +81,16 @@ pub struct ServerArgs {
     /// Also append the log to this file
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(args_override_self = true)]
+pub struct AcpArgs {
+    /// Speak the protocol's first draft instead
+    #[arg(long)]
+    pub draft: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -303,6 +319,7 @@ fn find_command(args: &[OsString]) -> Found {
             "server" => return Found::Started("server", Some(at)),
             "chat" => return Found::Typed("chat", at),
             // Words that a flag of a newer plugin may well have as its value.
+            "acp" if !after_unknown_flag => return Found::Started("acp", Some(at)),
             "copilot" if !after_unknown_flag => return Found::Started("copilot", Some(at)),
             "stdio" if !after_unknown_flag => return Found::Started("stdio", Some(at)),
             "config" if !after_unknown_flag => return Found::Typed("config", at),
@@ -333,6 +350,7 @@ fn find_command(args: &[OsString]) -> Found {
 /// For the commands that programs start: what is not known is ignored.
 fn parse_started(args: &[OsString], command: Option<usize>, name: &str) -> Result<Cli, CliExit> {
     let mut known: Vec<OsString> = vec!["eca".into(), name.into()];
+    let has_draft = name == "acp";
     let mut rest = args.iter().enumerate().filter(|(at, _)| Some(*at) != command).map(|(_, arg)| arg).peekable();
     while let Some(arg) = rest.next() {
         let text = arg.to_string_lossy();
@@ -341,7 +359,7 @@ fn parse_started(args: &[OsString], command: Option<usize>, name: &str) -> Resul
             known.push(arg.clone());
         } else if matches!(&*text, "--version" | "-V") {
             return Err(version());
-        } else if SERVER_SWITCHES.contains(&&*text) {
+        } else if SERVER_SWITCHES.contains(&&*text) || (has_draft && text == DRAFT) {
             known.push(arg.clone());
         } else if FLAGS_WITH_VALUE[..3].contains(&name) {
             let mut flag = arg.clone();
@@ -439,6 +457,10 @@ mod tests {
             (&["--stdio", "--log-level", "warn"], Cli::Stdio(warn.clone())),
             (&["--unknown", "--stdio"], Cli::Stdio(stdio.clone())),
             (&["stdio", "--from-the-future", "x"], Cli::Stdio(plain.clone())),
+            (&["acp"], Cli::Acp(AcpArgs { draft: false, server: plain.clone() })),
+            (&["acp", "--new=1", "--draft", "word"], Cli::Acp(AcpArgs { draft: true, server: plain.clone() })),
+            (&["--log-level=warn", "acp", "--stdio"], Cli::Acp(AcpArgs { draft: false, server: warn.clone() })),
+            (&["copilot", "--draft"], Cli::Copilot(plain.clone())),
             (&["copilot"], Cli::Copilot(plain.clone())),
             (&["copilot", "--stdio", "--new=1", "word"], Cli::Copilot(stdio.clone())),
             (&["--log-level", "warn", "copilot", "--stdio"], Cli::Copilot(warn)),

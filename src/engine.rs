@@ -68,8 +68,8 @@ pub use chat::{Done, OpenedChat, OperationError, PageInfo};
 pub use chat_tools::Decision;
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
-    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
-    ToolCallOrigin, ToolCallStage, UsageReport,
+    ChatEvent, ChatStatus, Compaction, Ending, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind,
+    ToolCallEvent, ToolCallOrigin, ToolCallStage, UsageReport,
 };
 pub use instructions::FindSources;
 use instructions::Instructions;
@@ -416,6 +416,13 @@ impl Engine {
     /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says
     /// what could not be saved.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
+        let ended = self.end().await;
+        let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
+        ended.and(closed.map_err(|_| ShutdownError::Store))
+    }
+
+    /// The same for an engine that shares its store with others: the store stays open.
+    pub async fn end(&self) -> Result<(), ShutdownError> {
         self.shared.closing.store(true, Ordering::Release);
         let deadline = tokio::time::Instant::now() + SHUTDOWN_DEADLINE;
         let mut waiting = Vec::new();
@@ -432,12 +439,7 @@ impl Engine {
         let ending = self.shared.session_hooks(&workspace);
         let _ = tokio::time::timeout(STORE_DEADLINE, ending.run_for_session(HookEvent::SessionEnd)).await;
         self.shared.jobs.shutdown().await;
-        let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
-        match (in_time, closed) {
-            (true, Ok(())) => Ok(()),
-            (false, _) => Err(ShutdownError::Chats),
-            (true, Err(_)) => Err(ShutdownError::Store),
-        }
+        if in_time { Ok(()) } else { Err(ShutdownError::Chats) }
     }
 }
 

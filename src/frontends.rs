@@ -1,6 +1,7 @@
 //! One module per contract. Each turns its wire (or a person's typing) into engine calls, and
 //! engine events into its own messages; none of them holds logic that another would need.
 
+pub mod acp;
 pub mod acp_draft;
 pub mod chats;
 pub mod copilot;

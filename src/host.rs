@@ -2,8 +2,10 @@
 //! client can do; a client that can do nothing is [`NoHost`].
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
 use crate::base::{ChatId, ToolCallId};
 
@@ -52,6 +54,13 @@ pub trait Host: Send + Sync {
         let _ = (chat, path, text);
         Box::pin(std::future::ready(Ok(false)))
     }
+
+    /// Runs a program where the user sees it, to its end or to that of its time. Only for clients
+    /// with [`terminal`](Capabilities::terminal). Dropping this kills the program.
+    fn run_in_terminal(&self, command: TerminalCommand) -> BoxFuture<'_, Result<TerminalRun, HostError>> {
+        let _ = command;
+        unsupported()
+    }
 }
 
 fn unsupported<T: Send + 'static>() -> BoxFuture<'static, Result<T, HostError>> {
@@ -69,6 +78,8 @@ pub struct Capabilities {
     pub approves_file_changes_only: bool,
     /// No question about a call can be shown at all.
     pub approves_nothing: bool,
+    /// The client has terminals in which programs can run.
+    pub terminal: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -151,6 +162,40 @@ pub enum Reply {
     Answer(String),
     /// The user closed the question.
     Cancelled,
+}
+
+/// A program for a terminal of the client.
+#[derive(Debug, Clone)]
+pub struct TerminalCommand {
+    pub chat: ChatId,
+    /// The call that runs it.
+    pub call: ToolCallId,
+    pub program: String,
+    pub args: Vec<String>,
+    pub directory: PathBuf,
+    pub variables: Vec<(String, String)>,
+    /// The client keeps the last so many bytes of the output.
+    pub most_bytes: u64,
+    pub patience: Duration,
+    /// Cancelled when the program must end.
+    pub stop: CancellationToken,
+}
+
+/// What came of a program in a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalRun {
+    pub end: TerminalEnd,
+    /// Both streams, as far as the client kept them.
+    pub output: String,
+    pub truncated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TerminalEnd {
+    Code(i32),
+    Signal(String),
+    TimedOut,
+    Stopped,
 }
 
 /// A client that can be asked nothing.

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::chat_tools::TurnTools;
 use super::emitter::{Emitter, Stopped};
-use super::event::{ChatEvent, UsageReport};
+use super::event::{ChatEvent, Ending, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::title::TitleJob;
@@ -207,6 +207,7 @@ impl Turn {
                 return Ok(());
             }
         }
+        self.emitter.emit(ChatEvent::Ending(Ending::MaxSteps)).await?;
         let text = format!(
             "\n\nThis turn was ended after {} model calls. Raise `chat.maxSteps` in the configuration, or \
              write \"continue\" to go on.",
@@ -244,6 +245,12 @@ impl Turn {
             self.emitter.emit(ChatEvent::SystemText(notice.into())).await?;
         }
         if calls.is_empty() {
+            let ending = match stop {
+                StopReason::MaxTokens => Some(Ending::MaxTokens),
+                StopReason::Refusal => Some(Ending::Refused),
+                StopReason::EndTurn | StopReason::ToolCalls => None,
+            };
+            self.emit_all(ending.map(ChatEvent::Ending)).await?;
             return Ok(false);
         }
         for call in &calls {

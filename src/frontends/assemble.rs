@@ -98,8 +98,20 @@ impl Surroundings {
         servers: Servers,
         pace: Pace,
     ) -> Engine {
+        self.engine_with(loaded, sink, host, servers, pace, self.store())
+    }
+
+    /// The same with a history that is open already.
+    pub(super) fn engine_with(
+        &self,
+        loaded: &mut Loaded,
+        sink: Arc<dyn EventSink>,
+        host: Arc<dyn Host>,
+        servers: Servers,
+        pace: Pace,
+        store: Store,
+    ) -> Engine {
         let registry = self.registry(loaded);
-        let store = Store::at(history_file(&self.environment.dirs));
         let loaded = Arc::new(loaded.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
         let secrets = self.secrets();
@@ -118,6 +130,11 @@ impl Surroundings {
             hook_setting: self.hook_setting(),
             pace,
         })
+    }
+
+    /// The history of this user; opened when it is first needed.
+    pub(super) fn store(&self) -> Store {
+        Store::at(history_file(&self.environment.dirs))
     }
 
     /// Where rules, skills, commands and agents are, and what of them the user trusts.

@@ -76,7 +76,7 @@ impl ShellCommand {
             let (chat, call) = (context.chat.clone(), context.call.clone());
             return self.start_job(NewJob { label, command: request.command, chat, call, program }, context).await;
         }
-        let finished = run::run(&program, request.timeout, context).await?;
+        let finished = run::where_the_user_sees_it(&program, request.timeout, context).await?;
         Ok(report(&finished, ZeroCode::Shown, &program, Vec::new()))
     }
 

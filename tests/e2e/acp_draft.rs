@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::lines::LineServer;
 use crate::mock_llm::MockLlm;
-use crate::peer::Peer;
-use crate::server::in_process::InProcess;
+use crate::peer::{Peer, text_of};
 use crate::server::{Builder, TestDirs, TestServer};
 
 /// A running server and its editor.
 pub(super) struct Draft {
-    server: InProcess,
+    server: LineServer,
     pub(super) dirs: Arc<TestDirs>,
 }
 
@@ -57,7 +57,7 @@ impl Draft {
     pub(super) fn at_home(home: Builder) -> Self {
         let (surroundings, dirs) = (home.surroundings(), Arc::clone(home.folders()));
         let folder = Some(dirs.workspace.clone());
-        let server = InProcess::start(Peer::of_bare_lines, |input, output| {
+        let server = LineServer::start_with(Peer::of_bare_lines, |input, output| {
             eca::frontends::acp_draft::serve(input, output, surroundings, folder)
         });
         Self { server, dirs }
@@ -125,19 +125,21 @@ impl Draft {
     pub(super) async fn finish(mut self) {
         self.close_input();
         self.server.wait_for_end().await;
+        let unread: Vec<String> = self.take_unread().iter().map(text_of).collect();
+        assert!(unread.is_empty(), "nobody read:\n  {}", unread.join("\n  "));
     }
 }
 
 impl Deref for Draft {
     type Target = Peer;
     fn deref(&self) -> &Peer {
-        &self.server.peer
+        &self.server
     }
 }
 
 impl DerefMut for Draft {
     fn deref_mut(&mut self) -> &mut Peer {
-        &mut self.server.peer
+        &mut self.server
     }
 }
 

@@ -12,14 +12,14 @@ use std::ops::{Deref, DerefMut};
 
 use serde_json::{Value, json};
 
+use crate::lines::LineServer;
 use crate::mock_llm::MockLlm;
-use crate::peer::Peer;
-use crate::server::in_process::InProcess;
+use crate::peer::{Peer, text_of};
 use crate::server::{Builder, TestServer};
 
 /// A running server and its application.
 pub(super) struct Copilot {
-    server: InProcess,
+    server: LineServer,
     /// Holds the folders.
     pub(super) home: Builder,
 }
@@ -48,9 +48,7 @@ impl Copilot {
 
     pub(super) fn at_home(home: Builder) -> Self {
         let surroundings = home.surroundings();
-        let server = InProcess::start(Peer::of_lines, |input, output| {
-            eca::frontends::copilot::serve(input, output, surroundings)
-        });
+        let server = LineServer::start(|input, output| eca::frontends::copilot::serve(input, output, surroundings));
         Self { server, home }
     }
 
@@ -83,8 +81,10 @@ impl Copilot {
         self.wait_for_end().await;
     }
 
-    pub(super) async fn wait_for_end(self) {
+    pub(super) async fn wait_for_end(mut self) {
         self.server.wait_for_end().await;
+        let unread: Vec<String> = self.take_unread().iter().map(text_of).collect();
+        assert!(unread.is_empty(), "nobody read:\n  {}", unread.join("\n  "));
     }
 }
 
@@ -113,13 +113,13 @@ impl Answered {
 impl Deref for Copilot {
     type Target = Peer;
     fn deref(&self) -> &Peer {
-        &self.server.peer
+        &self.server
     }
 }
 
 impl DerefMut for Copilot {
     fn deref_mut(&mut self) -> &mut Peer {
-        &mut self.server.peer
+        &mut self.server
     }
 }
 

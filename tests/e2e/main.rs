@@ -11,6 +11,7 @@ mod peer;
 #[path = "../support/server.rs"]
 mod server;
 
+mod acp;
 mod acp_draft;
 mod approvals;
 mod assist;
@@ -23,6 +24,7 @@ mod errors;
 mod framing;
 mod front_ends;
 mod handshake;
+mod lines;
 mod login;
 mod mcp;
 mod models;

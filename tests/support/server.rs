@@ -5,8 +5,6 @@
 
 #[path = "server/dirs.rs"]
 mod dirs;
-#[path = "server/in_process.rs"]
-pub mod in_process;
 #[path = "server/presets.rs"]
 pub mod presets;
 

@@ -8,7 +8,7 @@ use eca::config::commands::Memory;
 use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
-use eca::frontends::copilot;
+use eca::frontends::{Method, acp_draft, copilot};
 use eca::providers::{Environment, Registry, Wiring};
 
 use crate::scan::words;
@@ -33,31 +33,66 @@ fn every_method_is_listed_once_and_as_it_is() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+const COPILOT: &str = "The Copilot CLI contract";
+const ACP_DRAFT: &str = "The first draft of the Agent Client Protocol";
+
 #[test]
 fn every_method_of_the_copilot_contract_is_listed_once_and_as_it_is() {
-    let rows = method_rows(&tree::read("docs/contracts.md"));
-    let listed: Vec<[&str; 3]> = rows.iter().map(|row| [&*row.name, &*row.kind, &*row.direction]).collect();
-    let real: Vec<[&str; 3]> =
-        copilot::METHODS.iter().map(|method| [method.name, method.kind, method.direction]).collect();
-    assert_eq!(listed, real);
-    assert!(rows.iter().all(|row| row.status == "works" && !row.remark.is_empty()), "{rows:?}");
-    // What is in the table is served: its name stands where requests and notifications are told apart.
-    let served: String =
-        ["desk", "params", "chunks"].map(|file| tree::read(&format!("src/frontends/copilot/{file}.rs"))).concat();
-    let table = tree::read("src/frontends/copilot/methods.rs");
-    for method in copilot::METHODS {
-        let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
-        let constant = before.rsplit(' ').next().unwrap_or_default();
-        assert!(!words(&served, constant).is_empty(), "{} is not served", method.name);
-    }
+    contract_is_listed(COPILOT, copilot::METHODS, "copilot", &["desk", "params", "chunks"]);
 }
 
 #[test]
-fn every_error_of_the_copilot_contract_is_listed() {
+fn every_method_of_the_draft_is_listed_once_and_as_it_is() {
+    contract_is_listed(ACP_DRAFT, acp_draft::METHODS, "acp_draft", &["params"]);
+    // And what is sent, is sent.
+    let sending: String = ["turns", "threads", "editor"].map(|file| source("acp_draft", file)).concat();
+    for method in acp_draft::METHODS {
+        let is_sent = !words(&sending, &constant("acp_draft", method)).is_empty();
+        assert_eq!(is_sent, method.direction == "both", "{}", method.name);
+    }
+}
+
+/// The table below a heading is the one of the code, and each of its methods stands in one of the files
+/// where requests and notifications are told apart.
+fn contract_is_listed(heading: &str, methods: &[Method], module: &str, files: &[&str]) {
     let text = tree::read("docs/contracts.md");
-    let codes: Vec<String> = cells_below(&text, "Code");
-    let expected = [-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32003, -32004];
-    assert_eq!(codes, expected.map(|code: i64| code.to_string()));
+    let rows = method_rows(section(&text, heading));
+    let listed: Vec<[&str; 3]> = rows.iter().map(|row| [&*row.name, &*row.kind, &*row.direction]).collect();
+    let real: Vec<[&str; 3]> = methods.iter().map(|method| [method.name, method.kind, method.direction]).collect();
+    assert_eq!(listed, real);
+    assert!(rows.iter().all(|row| row.status == "works" && !row.remark.is_empty()), "{rows:?}");
+    let served: String = files.iter().map(|file| source(module, file)).collect();
+    for method in methods {
+        assert!(!words(&served, &constant(module, method)).is_empty(), "{} is not served", method.name);
+    }
+}
+
+fn source(module: &str, file: &str) -> String {
+    tree::read(&format!("src/frontends/{module}/{file}.rs"))
+}
+
+/// The constant that holds a method's name.
+fn constant(module: &str, method: &Method) -> String {
+    let table = source(module, "methods");
+    let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
+    before.rsplit(' ').next().unwrap_or_default().to_owned()
+}
+
+/// What stands below a heading, up to the next one of its kind.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let (_, below) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+    below.split_once("\n## ").map_or(below, |(section, _)| section)
+}
+
+#[test]
+fn every_error_of_a_contract_is_listed() {
+    let text = tree::read("docs/contracts.md");
+    let general = [-32700, -32600, -32601, -32602, -32603];
+    for (heading, own) in [(COPILOT, &[-32000, -32001, -32002, -32003, -32004][..]), (ACP_DRAFT, &[])] {
+        let codes: Vec<String> = cells_below(section(&text, heading), "Code");
+        let expected: Vec<String> = general.iter().chain(own).map(|code: &i64| code.to_string()).collect();
+        assert_eq!(codes, expected, "{heading}");
+    }
 }
 
 #[test]

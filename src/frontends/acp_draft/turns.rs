@@ -254,9 +254,9 @@ mod tests {
         assert_eq!(
             ends.said(),
             [
-                r#"{"id":1,"method":"streamMessageChunk","params":{"chunk":{"chunk":"a\n","type":"text"},"threadId":"t"}}"#,
+                r#"{"id":1,"method":"streamMessageChunk","params":{"threadId":"t","chunk":{"type":"text","chunk":"a\n"}}}"#,
                 r#"{"id":0,"result":null}"#,
-                r#"{"id":2,"method":"streamMessageChunk","params":{"chunk":{"chunk":"b","type":"text"},"threadId":"t"}}"#,
+                r#"{"id":2,"method":"streamMessageChunk","params":{"threadId":"t","chunk":{"type":"text","chunk":"b"}}}"#,
                 r#"{"id":"x","error":{"code":-32603,"message":"no model"}}"#,
             ]
         );

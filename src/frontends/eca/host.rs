@@ -48,6 +48,7 @@ impl EditorHost {
             ask: yes(eca.and_then(|eca| eca.chat_capabilities.as_ref()).map(|chat| chat.ask_question)),
             approves_file_changes_only: false,
             approves_nothing: false,
+            terminal: false,
         };
         Self { client, session, can, from_zero: OnceLock::new() }
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Draft, entry, message, text};
-use crate::mock_llm::{MockLlm, Script};
+use crate::mock_llm::{Gate, MockLlm, Script};
 use crate::server::TestServer;
 
 #[tokio::test]
 async fn the_lines_of_a_conversation_are_those_of_the_document() {
     let model = MockLlm::start().await;
-    model.push(Script::text_stream(&["This is ", "a response."]));
+    let gate = Gate::new();
+    model.push(Script::stream().text("This is ").gate(&gate).text("a response.").finish("stop"));
     let mut draft = Draft::with(&model);
     let say = |draft: &Draft, line: &str| draft.raw_send(format!("{line}\n"));
     say(&draft, r#"{ "id": 0, "method": "getThreads", "params": null }"#);
@@ -28,6 +29,7 @@ async fn the_lines_of_a_conversation_are_those_of_the_document() {
         let params = json!({"threadId": thread, "chunk": text(chunk)});
         assert_eq!(draft.next().await, json!({"id": id, "method": "streamMessageChunk", "params": params}));
         draft.send(&json!({"id": id, "result": null}));
+        gate.open();
     }
     assert_eq!(draft.next().await, json!({"id": 3, "result": null}));
     draft.send(&json!({"id": 4, "method": "getThreadEntries", "params": {"threadId": thread}}));
