@@ -3,7 +3,7 @@
 
 pub mod seen;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -28,6 +28,12 @@ pub type Arguments = Map<String, Value>;
 /// [`ToolContext`].
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
+
+    /// One line for people from what is known of the arguments, which may be nothing yet.
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let _ = arguments;
+        None
+    }
 
     /// What this call would do, worked out before anybody is asked. Changes nothing. An error ends
     /// the call without running it; its text is for the model.
@@ -78,6 +84,15 @@ impl ToolSpec {
     /// The parameters without which the tool cannot run.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.parameters.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+}
+
+/// A summary that names the file of an argument as soon as there is one: "Reading a.txt".
+pub fn summary_of_file(doing: &str, arguments: &Arguments, name: &str) -> String {
+    let path = arguments.get(name).and_then(Value::as_str).map(Path::new);
+    match path.and_then(Path::file_name) {
+        Some(file) => format!("{doing} {}", file.to_string_lossy()),
+        None => format!("{doing} file"),
     }
 }
 

@@ -49,6 +49,7 @@ const TASKS: &str = "tasks";
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
 use instruct::Pinned;
+pub use equip::SwitchedOff;
 pub(super) use instruct::listed_commands;
 pub(super) use operations::Operation;
 pub use operations::{Done, OpenedChat, OperationError, PageInfo};
@@ -139,6 +140,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         prompts: 0,
         named_by_user: false,
         loaded: false,
+        unanswered: false,
         running: None,
         login: None,
         memory: Arc::new(ChatMemory::default()),
@@ -166,6 +168,8 @@ struct ChatActor {
     prompts: u32,
     named_by_user: bool,
     loaded: bool,
+    /// The last turn in the store has no end: the server that ran it was killed, or the model failed.
+    unanswered: bool,
     running: Option<Running>,
     /// Whose next message belongs to a login.
     login: Option<Login>,
@@ -434,6 +438,8 @@ impl ChatActor {
             Ok(Some(stored)) => {
                 let prompts = stored.messages.iter().filter(|entry| entry.kind == MessageKind::User).count();
                 self.prompts = u32::try_from(prompts).unwrap_or(u32::MAX);
+                let last = stored.messages.last().map(|entry| entry.kind.clone());
+                self.unanswered = !matches!(last, None | Some(MessageKind::Marker | MessageKind::SystemNote));
                 self.history = operations::since_compaction(stored.messages);
                 self.live.mail.set_trust(stored.trust.unwrap_or(false));
                 self.model = stored.model;

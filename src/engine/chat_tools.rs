@@ -92,11 +92,14 @@ impl TurnMail {
     }
 }
 
+/// What the user allowed, for one chat or for all of them.
+pub(super) type Consents = Arc<Mutex<Remembered>>;
+
 /// What a chat's tools know from one turn to the next; gone when the chat leaves memory.
 #[derive(Debug, Default)]
 pub(super) struct ChatMemory {
     pub(super) seen: Arc<SeenFiles>,
-    pub(super) remembered: Mutex<Remembered>,
+    pub(super) remembered: Consents,
     pub(super) tasks: Mutex<TaskList>,
     pub(super) fetched_rules: Mutex<FetchedRules>,
 }
@@ -106,6 +109,7 @@ pub(super) struct ChatMemory {
 pub(super) struct TurnTools {
     pub(super) toolbox: Arc<Toolbox>,
     pub(super) memory: Arc<ChatMemory>,
+    pub(super) consents: Consents,
     pub(super) live: Arc<TurnMail>,
     pub(super) agent: String,
     pub(super) workspace: Arc<Workspace>,
@@ -132,7 +136,7 @@ impl TurnTools {
         let Ok(findings) = examining.await else {
             return Verdict { ruling: Ruling::Ask, why: "a check that broke".to_owned(), units: Vec::new() };
         };
-        let remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = self.consents.lock().unwrap_or_else(PoisonError::into_inner);
         let request = approval::Request {
             spec: tool.spec(),
             arguments,
@@ -148,7 +152,7 @@ impl TurnTools {
     /// The user does not want to be asked about such a call again.
     pub(super) fn remember(&self, call: &OpenCall) {
         if let Some(tool) = &call.tool {
-            let mut remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut remembered = self.consents.lock().unwrap_or_else(PoisonError::into_inner);
             remembered.remember(tool.spec(), call.details.as_ref());
         }
     }

@@ -21,11 +21,12 @@ use std::time::Duration;
 use crate::cli::ChatArgs;
 use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment};
-use crate::engine::{Engine, Event, NoticeLevel, Pace};
+use crate::engine::{Engine, Event, EventSink, NoticeLevel, Pace};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 use crate::frontends::eca::Lines;
 use crate::host::NoHost;
+use crate::mcp::{self, ServerEvent};
 use crate::process::signals::{Asked, Requests};
 use crate::workspace::Workspace;
 use conversation::{Conversation, INTERRUPTED, Outcome};
@@ -113,7 +114,7 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     let lines = args.json.then(|| Arc::new(Lines::default()));
     let form = lines.clone().map_or_else(|| Form::Screen(look()), Form::Json);
     let output = Output::start(form).map_err(|error| complain(&error.to_string(), FAILED))?;
-    let servers = surroundings.servers(false, Arc::new(|event| tracing::info!(?event, "MCP")));
+    let servers = surroundings.servers(false, server_news(output.sink()));
     servers.configure(&loaded.config, &workspace);
     let engine = surroundings.engine(&mut loaded, output.sink(), Arc::new(NoHost), servers, Pace::Normal);
     report_problems(&output, lines.as_deref(), &engine, &loaded).await;
@@ -140,6 +141,24 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
     Ok(conversation)
+}
+
+/// What the user must know of MCP servers is shown; the rest is for the log.
+fn server_news(sink: Arc<dyn EventSink>) -> Arc<dyn Fn(ServerEvent) + Send + Sync> {
+    Arc::new(move |event| {
+        tracing::info!(?event, "MCP");
+        let (level, text) = match event {
+            ServerEvent::Updated(_) | ServerEvent::Removed { .. } => return,
+            ServerEvent::Notice { level: mcp::NoticeLevel::Info, text, .. } => (NoticeLevel::Info, text),
+            ServerEvent::Notice { level: mcp::NoticeLevel::Warning, text, .. } => (NoticeLevel::Warning, text),
+            ServerEvent::Authorize { server, url } => {
+                (NoticeLevel::Info, format!("MCP server {server}: open this address to log in: {url}"))
+            }
+        };
+        if let Some(told) = sink.emit(Event::Notice { level, text }) {
+            tokio::spawn(told);
+        }
+    })
 }
 
 async fn report_problems(output: &Output, lines: Option<&Lines>, engine: &Engine, loaded: &Loaded) {

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::process::sandbox::Confinement;
 use crate::tool::{
     Access, Arguments, Details, Preview, ShellDetails, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
 };
+use crate::workspace::Workspace;
 
 use super::git::Git;
 use super::jobs::{BgJob, Jobs, NewJob, Started};
@@ -121,6 +122,12 @@ fn short_label(command: &str, context: &ToolContext) -> String {
 impl Tool for ShellCommand {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let command = arguments.get("command").and_then(Value::as_str);
+        let shown = command.map(|command| summary(command, &Workspace::default(), LABEL_CHARS));
+        Some(shown.unwrap_or_else(|| "Preparing shell command".to_owned()))
     }
 
     fn preview<'a>(

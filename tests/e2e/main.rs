@@ -17,6 +17,7 @@ mod configuration;
 mod contexts;
 mod copilot;
 mod dialects;
+mod documents;
 mod errors;
 mod framing;
 mod handshake;

@@ -201,7 +201,10 @@ impl Turn {
     /// Works out whether a call may run, and what is shown of it.
     async fn rule(&mut self, id: &ToolCallId) -> Result<Input, TurnStopped> {
         // What the model wants is shown even if it cannot be.
-        self.open.change(id, |call| call.parsed = call.read_arguments().unwrap_or_default());
+        self.open.change(id, |call| {
+            call.parsed = call.read_arguments().unwrap_or_default();
+            call.summarize(&call.parsed.clone());
+        });
         let Some(call) = self.open.call(id) else { return Ok(Input::Invalid) };
         let (tool, arguments) = match self.check(&call) {
             Ok(found) => found,

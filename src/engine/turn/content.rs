@@ -10,6 +10,7 @@ use super::Turn;
 use super::open::OpenReason;
 use crate::base::ToolCallId;
 use crate::llm::{Delta, Part, Replay, ServerTool};
+use crate::tool::Arguments;
 
 impl Turn {
     pub(super) async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
@@ -24,6 +25,7 @@ impl Turn {
             Delta::ToolCallStart { index, id, name } => {
                 let mut call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
                 call.tool = self.tools.toolbox.find(&name).cloned();
+                call.summarize(&Arguments::new());
                 call.state = machine::step(call.state, Input::ArgsDelta).0;
                 self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
@@ -35,7 +37,7 @@ impl Turn {
                 let event = {
                     let mut open = self.open.lock();
                     open.calls.iter_mut().rfind(|call| call.index == index).map(|call| {
-                        call.arguments.push_str(&text);
+                        call.add_arguments(&text);
                         call.prepare(text)
                     })
                 };

@@ -15,10 +15,12 @@ use serde_json::json;
 
 use super::change::{self, Current, Locks};
 use super::matching::{Change, Rules};
-use super::paths::{self, Target};
+use super::paths::{self, Target, file_name};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
-use crate::tool::{Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec};
+use crate::tool::{
+    Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
+};
 use plan::{Plan, Sight};
 
 /// The same for both tools.
@@ -79,10 +81,10 @@ impl EditFile {
             }
             let text = Arc::clone(&plan.after.content.text);
             match change::commit(&target, Some(plan.before), plan.after, context).await {
-                Ok(()) => {
+                Ok(place) => {
                     context.seen.saw(&target.real, text);
                     let details = Some(Details::FileChange(plan.shown));
-                    return Ok(ToolOutput { details, ..ToolOutput::text(plan.report) });
+                    return Ok(ToolOutput { details, ..ToolOutput::text(plan.report + change::note(place)) });
                 }
                 Err(NotReplaced::Failed(problem)) => return Err(problem),
                 Err(NotReplaced::Changed) if is_last => break,
@@ -101,6 +103,10 @@ impl Tool for EditFile {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Editing", arguments, "path"))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -113,7 +119,7 @@ impl Tool for EditFile {
             let real = target.real.clone();
             blocking(&context.stop, move || replace::check(&real)).await?;
             Ok(Preview {
-                summary: Some("Editing".to_owned()),
+                summary: Some(format!("Editing {}", file_name(&target.written))),
                 details: Some(Details::FileChange(plan.shown)),
                 paths: vec![target.touched(Access::Write)],
                 ..Preview::default()
@@ -201,6 +207,10 @@ impl Tool for PreviewFileChange {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Previewing change of", arguments, "path"))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -209,7 +219,7 @@ impl Tool for PreviewFileChange {
         Box::pin(async move {
             let (shown, target) = self.change(arguments, context).await?;
             Ok(Preview {
-                summary: Some("Previewing change".to_owned()),
+                summary: Some(format!("Previewing change of {}", file_name(&target.written))),
                 details: Some(Details::FileChange(shown)),
                 paths: vec![target.touched(Access::Read)],
                 ..Preview::default()

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::{ChatId, ToolCallId};
 use crate::config::ToolCallConfig;
-use crate::host::{Capabilities, Host, HostError};
+use crate::host::{Capabilities, Host, HostError, OpenChange, Taken};
 use crate::tool::{
     Arguments, Content, Details, FileChange, Journal, PlannedChange, Preview, SeenFiles, Tool, ToolContext, ToolOutput,
     Unwatched,
@@ -156,16 +156,19 @@ impl Host for Editor {
         Box::pin(async move { self.unsaved.lock().unwrap().get(&path).cloned() })
     }
 
-    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
+    fn write_open(&self, change: OpenChange) -> BoxFuture<'_, Result<Taken, HostError>> {
         Box::pin(async move {
             if let Some(error) = self.fails.lock().unwrap().clone() {
                 return Err(error);
             }
-            let open = self.open.lock().unwrap().contains(&path);
-            if open {
-                self.written.lock().unwrap().push((path, text));
+            if !self.open.lock().unwrap().contains(&change.path) {
+                return Ok(Taken::NotHeld);
             }
-            Ok(open)
+            if self.unsaved.lock().unwrap().get(&change.path) != change.before.as_ref() {
+                return Ok(Taken::Changed);
+            }
+            self.written.lock().unwrap().push((change.path, change.after));
+            Ok(Taken::Yes)
         })
     }
 }
