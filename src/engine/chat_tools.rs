@@ -18,7 +18,7 @@ use crate::base::{ChatId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
-use crate::tool::{Arguments, Journal, LiveOutput, Preview, SeenFiles, Tool, ToolContext};
+use crate::tool::{Arguments, Journal, LiveOutput, Prepared, Preview, SeenFiles, Tool, ToolContext};
 use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
@@ -176,6 +176,7 @@ impl TurnTools {
             live,
             settings: Arc::clone(&self.settings),
             sees_images: self.sees_images,
+            prepared: Prepared::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::event::{ChatEvent, RejectReason, ToolCallEvent, ToolCallOrigin, ToolC
 use crate::base::ToolCallId;
 use crate::base::text::prefix;
 use crate::llm::{Image, Part, Replay};
-use crate::tool::{Arguments, Details, NATIVE_SERVER, Tool, ToolOrigin};
+use crate::tool::{Arguments, Details, NATIVE_SERVER, Prepared, Tool, ToolOrigin};
 use machine::{State, Why};
 
 /// The name under which clients know tools of the model's provider.
@@ -41,6 +41,8 @@ pub(super) struct OpenCall {
     pub(super) parsed: Arguments,
     pub(super) summary: Option<String>,
     pub(super) details: Option<Details>,
+    /// What its preview left for its run.
+    pub(super) prepared: Prepared,
     /// Whether the history has the call and not its result yet.
     pub(super) wants_result: bool,
     /// Whether the client knows its end.
@@ -83,6 +85,7 @@ impl OpenCall {
             parsed: Map::new(),
             summary: None,
             details: None,
+            prepared: Prepared::default(),
             wants_result: false,
             told: false,
             outcome: None,

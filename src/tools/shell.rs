@@ -146,7 +146,7 @@ impl Tool for ShellCommand {
                 details: request.background.is_some().then_some(Details::ShellCommand(background)),
                 paths,
                 shell: Some(request.command),
-                must_ask: None,
+                ..Preview::default()
             })
         })
     }

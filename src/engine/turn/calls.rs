@@ -168,7 +168,7 @@ impl Turn {
                 Effect::Spawn => {
                     self.open.change(id, |call| call.state = next);
                     if let Some(tool) = &call.tool {
-                        let context = self.call_context(id);
+                        let context = ToolContext { prepared: call.prepared.clone(), ..self.call_context(id) };
                         running.spawn(run_call(Arc::clone(tool), call.parsed.clone(), context, self.tools.clone()));
                     }
                 }
@@ -232,7 +232,7 @@ impl Turn {
             Err(input) => return Ok(input),
         };
         tracing::debug!(call = %id, ruling = ?verdict.ruling, why = verdict.why, "a tool call was judged");
-        let Preview { summary, details, shell, .. } = preview;
+        let Preview { summary, details, shell, prepared, .. } = preview;
         let details = details.or_else(|| {
             let background = arguments.contains_key("background");
             shell.is_some().then_some(Details::ShellCommand(ShellDetails { commands: verdict.units, background }))
@@ -240,6 +240,7 @@ impl Turn {
         self.open.change(id, |call| {
             call.summary = summary.or(call.summary.take());
             call.details = details;
+            call.prepared = prepared;
         });
         let shown = !self.tools.host.capabilities().approves_file_changes_only
             || self.open.call(id).is_some_and(|call| matches!(call.details, Some(Details::FileChange(_))));

@@ -19,7 +19,7 @@ use super::paths::{self, Target, file_name};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
 use crate::tool::{
-    Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
+    Access, Arguments, Details, FileChange, Prepared, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
 };
 use plan::{Plan, Sight};
 
@@ -74,8 +74,14 @@ impl EditFile {
         let request = Request::from(arguments)?;
         let target = paths::target(&request.path, context).await?;
         let _alone = self.locks.hold(&target.real, &context.stop).await?;
-        let mut plan = plan_edit(&request, &target, None, context).await?;
-        for is_last in [false, true] {
+        // Worked out already for the user to look at; when it is made, the file must still be what it was.
+        let prepared: Option<Plan> = context.prepared.take();
+        let mut rules = if prepared.is_some() { None } else { Some(Rules::ExactOnce) };
+        let mut plan = match prepared {
+            Some(plan) => plan,
+            None => plan_edit(&request, &target, None, context).await?,
+        };
+        for is_last in [false, false, true] {
             if context.stop.is_cancelled() {
                 return Err(STOPPED.to_owned());
             }
@@ -90,7 +96,7 @@ impl EditFile {
                 Err(NotReplaced::Changed) if is_last => break,
                 // Somebody else was faster. What they wrote was seen by nobody.
                 Err(NotReplaced::Changed) => {
-                    plan = plan_edit(&request, &target, Some(Rules::ExactOnce), context).await?;
+                    plan = plan_edit(&request, &target, rules.replace(Rules::ExactOnce), context).await?;
                 }
             }
         }
@@ -120,8 +126,9 @@ impl Tool for EditFile {
             blocking(&context.stop, move || replace::check(&real)).await?;
             Ok(Preview {
                 summary: Some(format!("Editing {}", file_name(&target.written))),
-                details: Some(Details::FileChange(plan.shown)),
+                details: Some(Details::FileChange(plan.shown.clone())),
                 paths: vec![target.touched(Access::Write)],
+                prepared: Prepared::new(plan),
                 ..Preview::default()
             })
         })

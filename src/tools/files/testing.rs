@@ -45,6 +45,7 @@ impl Lab {
             live: Arc::new(Unwatched),
             settings: Arc::new(ToolCallConfig::default()),
             sees_images: true,
+            prepared: crate::tool::Prepared::default(),
         };
         Self { _folder: folder, root, host, journal, context, tools: super::tools() }
     }
@@ -82,7 +83,7 @@ impl Lab {
         self.context.seen.saw(&self.path(name), self.text(name).into());
     }
 
-    fn tool(&self, name: &str) -> &dyn Tool {
+    pub(super) fn tool(&self, name: &str) -> &dyn Tool {
         &**self.tools.iter().find(|tool| tool.spec().name == name).unwrap()
     }
 
@@ -114,7 +115,7 @@ pub(super) fn workspace(roots: &[&Path]) -> Workspace {
     Workspace::from_folders(&folders).0
 }
 
-fn object(value: Value) -> Arguments {
+pub(super) fn object(value: Value) -> Arguments {
     match value {
         Value::Object(arguments) => arguments,
         other => panic!("not an object: {other}"),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::host::HostError;
-use crate::tool::{Access, TouchedPath};
-use crate::tools::files::testing::{Lab, change, said};
+use crate::tool::{Access, ToolContext, TouchedPath};
+use crate::tools::files::testing::{Lab, change, object, said};
 
 fn edit(lab: &Lab, name: &str, original: &str, new: &str) -> Value {
     json!({"path": lab.path(name), "original_content": original, "new_content": new})
@@ -252,6 +252,41 @@ async fn calls_side_by_side_do_not_lose_each_others_changes() {
         assert!(!output.error, "{}", said(&output));
     }
     assert_eq!(lab.text("a.txt"), text.replace('<', "[").replace('>', "]"));
+}
+
+#[tokio::test]
+async fn what_the_user_agreed_to_is_made_if_the_file_is_still_that_one() {
+    let lab = Lab::new();
+    lab.put("a.txt", "one\ntwo\n");
+    lab.saw("a.txt");
+    let tool = lab.tool("edit_file");
+    let arguments = object(edit(&lab, "a.txt", "two", "2"));
+    let preview = tool.preview(&arguments, &lab.context).await.unwrap();
+    let context = ToolContext { prepared: preview.prepared, ..lab.context.clone() };
+    let output = tool.run(arguments, context).await;
+    assert!(!output.error, "{}", said(&output));
+    assert_eq!(lab.text("a.txt"), "one\n2\n");
+
+    // Another call of the model was faster: what it wrote is known, so small slips are still forgiven.
+    lab.put("b.txt", "  one\n  two\n");
+    lab.saw("b.txt");
+    let arguments = object(edit(&lab, "b.txt", "two\n", "2\n"));
+    let preview = tool.preview(&arguments, &lab.context).await.unwrap();
+    lab.good("edit_file", edit(&lab, "b.txt", "one", "1")).await;
+    let context = ToolContext { prepared: preview.prepared, ..lab.context.clone() };
+    let output = tool.run(arguments.clone(), context).await;
+    assert!(!output.error, "{}", said(&output));
+    assert_eq!(lab.text("b.txt"), "  1\n  2\n");
+
+    // Somebody else was: what they wrote stays.
+    lab.put("b.txt", "  two\n");
+    lab.saw("b.txt");
+    let preview = tool.preview(&arguments, &lab.context).await.unwrap();
+    lab.put("b.txt", "theirs\n");
+    let context = ToolContext { prepared: preview.prepared, ..lab.context.clone() };
+    let output = tool.run(arguments, context).await;
+    assert!(output.error && said(&output).contains("was not found"), "{}", said(&output));
+    assert_eq!(lab.text("b.txt"), "theirs\n");
 }
 
 #[tokio::test]
