@@ -60,7 +60,8 @@ fn searches(runtime: &tokio::runtime::Runtime, tree: &Tree, mode: &str, flags: &
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..SEARCHES {
         let started = Instant::now();
-        let found = call(runtime, "grep", tree.path(), json!({"path": tree.path(), "pattern": NEEDLE, "output_mode": mode}))?;
+        let found =
+            call(runtime, "grep", tree.path(), json!({"path": tree.path(), "pattern": NEEDLE, "output_mode": mode}))?;
         ours.push(started.elapsed());
         let started = Instant::now();
         let said = Command::new("rg")
@@ -84,7 +85,13 @@ fn searches(runtime: &tokio::runtime::Runtime, tree: &Tree, mode: &str, flags: &
         times,
         MOST_TIMES_RG,
         "×",
-        format!("{times:.2} × ({:.0} ms / {:.0} ms; p50 {:.0} / {:.0})", ours.min(), theirs.min(), ours.p50(), theirs.p50()),
+        format!(
+            "{times:.2} × ({:.0} ms / {:.0} ms; p50 {:.0} / {:.0})",
+            ours.min(),
+            theirs.min(),
+            ours.p50(),
+            theirs.p50()
+        ),
     ))
 }
 
@@ -97,7 +104,9 @@ fn whole_tree(runtime: &tokio::runtime::Runtime, tree: &Tree) -> Outcome<Vec<Row
     let text = call(runtime, "directory_tree", tree.path(), json!({"path": tree.path()}))?;
     let seconds = started.elapsed().as_secs_f64();
     if !text.contains(&format!("{FILES} files")) && !text.contains("more") {
-        return Err(format!("the tree does not say how much there is: …{}", &text[text.len().saturating_sub(200)..]).into());
+        return Err(
+            format!("the tree does not say how much there is: …{}", &text[text.len().saturating_sub(200)..]).into()
+        );
     }
     let kilobytes = text.len() as f64 / 1e3;
     Ok(vec![
@@ -109,7 +118,8 @@ fn whole_tree(runtime: &tokio::runtime::Runtime, tree: &Tree) -> Outcome<Vec<Row
 /// A turn in a new chat that the user trusts, in which the model makes one call.
 fn turn(server: &mut Server, chat: &str) -> Outcome<()> {
     let message = Plan::flood(1).prompt();
-    server.request("chat/prompt", &json!({"chatId": chat, "message": message, "model": "mock/bench-1", "trust": true}))?;
+    server
+        .request("chat/prompt", &json!({"chatId": chat, "message": message, "model": "mock/bench-1", "trust": true}))?;
     server.read_turn(chat, |_, _| Ok(()))
 }
 
@@ -137,7 +147,13 @@ fn edits(mock: &Mock) -> Outcome<Row> {
     }
     let cpu = Samples::new(cpu);
     let measured = format!("{:.0} ms (min {:.0}, most {:.0})", cpu.p50(), cpu.min(), cpu.max());
-    Ok(Row::at_most("edit_file in a file of 20 MB: CPU of the whole turn, p50", cpu.p50(), MOST_EDIT_CPU, "ms", measured))
+    Ok(Row::at_most(
+        "edit_file in a file of 20 MB: CPU of the whole turn, p50",
+        cpu.p50(),
+        MOST_EDIT_CPU,
+        "ms",
+        measured,
+    ))
 }
 
 fn reads(mock: &Mock) -> Outcome<Row> {
@@ -155,7 +171,13 @@ fn reads(mock: &Mock) -> Outcome<Row> {
     mock.call(None);
     let took = Samples::of_durations(took);
     let measured = format!("{:.2} ms (min {:.2}, most {:.2})", took.p50(), took.min(), took.max());
-    Ok(Row::at_most("read_file: call sent by the model → result at the model, p50", took.p50(), MOST_READ, "ms", measured))
+    Ok(Row::at_most(
+        "read_file: call sent by the model → result at the model, p50",
+        took.p50(),
+        MOST_READ,
+        "ms",
+        measured,
+    ))
 }
 
 struct NoJournal;

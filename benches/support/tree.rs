@@ -23,7 +23,8 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) fn grow() -> Outcome<Self> {
         let folder = tempfile::tempdir()?;
-        let contents: Vec<PathBuf> = (0..CONTENTS).map(|number| folder.path().join(format!("content-{number}.rs"))).collect();
+        let contents: Vec<PathBuf> =
+            (0..CONTENTS).map(|number| folder.path().join(format!("content-{number}.rs"))).collect();
         for (number, path) in contents.iter().enumerate() {
             fs::write(path, content(number))?;
         }

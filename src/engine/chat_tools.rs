@@ -1,9 +1,9 @@
 //! What the tools of a chat share beyond one turn, and what a turn needs to run its calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use crate::base::{ChatId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
+use crate::llm::{Message, Part};
 use crate::tool::{Arguments, Journal, LiveOutput, Prepared, Preview, SeenFiles, Tool, ToolContext};
 use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
@@ -102,6 +103,23 @@ pub(super) struct ChatMemory {
     pub(super) remembered: Consents,
     pub(super) tasks: Mutex<TaskList>,
     pub(super) fetched_rules: Mutex<FetchedRules>,
+    /// Of all calls that the client was told of, also of those that never got into the history.
+    call_ids: Mutex<HashSet<ToolCallId>>,
+}
+
+impl ChatMemory {
+    pub(super) fn call_ids(&self) -> MutexGuard<'_, HashSet<ToolCallId>> {
+        self.call_ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client knows the calls in these messages.
+    pub(super) fn note_calls<'a>(&self, messages: impl Iterator<Item = &'a Message>) {
+        let calls = messages.flat_map(|message| &message.parts).filter_map(|part| match part {
+            Part::ToolCall { id, .. } => Some(ToolCallId::new(id.as_str())),
+            _ => None,
+        });
+        self.call_ids().extend(calls);
+    }
 }
 
 /// What a turn needs to run its calls.

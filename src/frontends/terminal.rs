@@ -272,3 +272,37 @@ fn complain(text: &str, code: i32) -> i32 {
     let _ = writeln!(io::stderr(), "error: {text}");
     code
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Shown(Mutex<Vec<Event>>);
+
+    impl EventSink for Shown {
+        fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
+            self.0.lock().unwrap().push(event);
+            None
+        }
+    }
+
+    #[test]
+    fn what_servers_want_of_the_user_is_shown() {
+        let shown = Arc::new(Shown::default());
+        let news = server_news(Arc::clone(&shown) as Arc<dyn EventSink>);
+        let text = "it was given up".to_owned();
+        news(ServerEvent::Notice { server: "s".into(), level: mcp::NoticeLevel::Warning, text: text.clone() });
+        news(ServerEvent::Authorize { server: "s".into(), url: "https://x/login".into() });
+        news(ServerEvent::Removed { name: "s".into() });
+        let shown = shown.0.lock().unwrap();
+        assert_eq!(shown[0], Event::Notice { level: NoticeLevel::Warning, text });
+        assert!(
+            matches!(&shown[1..], [Event::Notice { level: NoticeLevel::Info, text }] if text.contains("https://x/login"))
+        );
+    }
+}

@@ -29,9 +29,12 @@ impl Editor {
         let path = server.dirs.workspace.join("a b.txt");
         fs::write(&path, disk).unwrap();
         let editor = Self { server, path, text: disk.to_owned(), version: 1 };
-        editor.notify("textDocument/didOpen", json!({"textDocument": {
-            "uri": editor.uri(), "languageId": "text", "version": 1, "text": disk,
-        }}));
+        editor.notify(
+            "textDocument/didOpen",
+            json!({"textDocument": {
+                "uri": editor.uri(), "languageId": "text", "version": 1, "text": disk,
+            }}),
+        );
         editor
     }
 

@@ -233,7 +233,8 @@ fn answer(request: &CapturedRequest, workspace: &str, problems: &Mutex<Vec<Strin
     let messages = request.body["messages"].as_array().unwrap();
     problems.lock().unwrap().extend(unanswered_calls(messages));
     let whole = request.body.to_string();
-    let seed: u64 = whole.split("of chat-").nth(1).unwrap().split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    let seed: u64 =
+        whole.split("of chat-").nth(1).unwrap().split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
     let steps = messages.iter().rev().take_while(|message| message["role"] != "user").count();
     let mut dice = Dice::of(seed * 1_000 + messages.len() as u64);
     if steps >= 2 * MOST_STEPS || dice.below(4) == 0 {

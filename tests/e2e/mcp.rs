@@ -58,8 +58,12 @@ async fn tools_that_are_switched_off_are_listed_so_for_the_agent_that_is_selecte
     assert_eq!((&content["server"], &content["name"]), (&json!("my.server"), &json!("echo")));
     server.stop("c");
     let request = model.next_request().await;
-    let names: Vec<&str> =
-        request.body["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = request.body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
     assert!(names.contains(&"my_server__echo") && !names.iter().any(|name| name.contains('.')), "{names:?}");
     server.notify_raw("chat/selectedAgentChanged", Some(json!({"agent": "quiet"})));
     let fits = |message: &Value| says(message, "my.server", "running") && off(&message["params"]).len() == all;

@@ -44,11 +44,13 @@ async fn a_command_is_taken_apart_for_the_user_and_its_output_reaches_the_model(
     model.push(call("shell_command", &json!({"command": "echo one && echo two >&2; exit 3"})));
     model.push(Script::text_stream(&["done"]));
     server.prompt(Some("c"), "run").await;
-    let asked = server.everything_until("the question", |message| message["params"]["content"]["manualApproval"] == true);
+    let asked =
+        server.everything_until("the question", |message| message["params"]["content"]["manualApproval"] == true);
     let asked = asked.await;
     let run = contents("toolCallRun", &asked)[0];
     assert_eq!(run["details"]["type"], "shellCommand");
-    let commands: Vec<&Value> = run["details"]["commands"].as_array().unwrap().iter().map(|unit| &unit["command"]).collect();
+    let commands: Vec<&Value> =
+        run["details"]["commands"].as_array().unwrap().iter().map(|unit| &unit["command"]).collect();
     assert_eq!(commands, ["echo", "echo", "exit"]);
     server.notify::<ChatToolCallApprove>(ChatToolCallApproveParams {
         chat_id: "c".into(),
@@ -96,8 +98,11 @@ async fn the_editor_and_the_user_are_asked_on_behalf_of_the_model() {
     server.prompt(Some("c"), "check").await;
     let asked = request_of(&mut server, "editor/getDiagnostics").await;
     assert_eq!(asked["params"], json!({"uri": uri}));
-    server.answer(&asked, json!({"diagnostics": [{"uri": uri, "severity": "error", "code": "E1", "range": range,
-        "source": null, "message": "no such helper"}]}));
+    server.answer(
+        &asked,
+        json!({"diagnostics": [{"uri": uri, "severity": "error", "code": "E1", "range": range,
+        "source": null, "message": "no such helper"}]}),
+    );
     server.collect_turn("c").await;
     let told = result(&model).await;
     assert!(told.contains(&format!("{file}:1:4: error: [E1] no such helper")), "{told}");
@@ -127,9 +132,7 @@ async fn the_editor_and_the_user_are_asked_on_behalf_of_the_model() {
 #[tokio::test]
 async fn hooks_stand_before_and_behind_a_call() {
     let model = MockLlm::start().await;
-    let hook = |kind: &str, tool: &str, script: &str| {
-        json!({"type": kind, "matcher": format!("eca__{tool}"), "actions": [{"type": "shell", "shell": script}]})
-    };
+    let hook = |kind: &str, tool: &str, script: &str| json!({"type": kind, "matcher": format!("eca__{tool}"), "actions": [{"type": "shell", "shell": script}]});
     let hooks = json!({
         "guard": hook("preToolCall", "write_file", "echo 'not on Sundays' >&2; exit 2"),
         "stamp": hook("postToolCall", "read_file", r#"echo '{"additionalContext": "stamped by the hook"}'"#),
@@ -191,8 +194,7 @@ async fn the_first_version_approves_a_change_of_a_file_by_its_id_and_nothing_els
     model.push(call("edit_file", &json!({"path": file, "original_content": "old", "new_content": "new"})));
     model.push(Script::text_stream(&["done"]));
     server.request_raw("chat/prompt", Some(json!({"chatId": "c", "message": "edit"}))).await;
-    let shown =
-        server.find("the change", |message| message["params"]["content"]["type"] == "fileChange").await;
+    let shown = server.find("the change", |message| message["params"]["content"]["type"] == "fileChange").await;
     let content = &shown["params"]["content"];
     assert_eq!((&content["id"], &content["manualApproval"]), (&json!("t"), &json!(true)));
     assert!(content["changes"][0]["content"].as_str().unwrap().contains("-old\n+new"), "{content}");

@@ -41,10 +41,12 @@ impl Tool for AskUser {
 
     fn summary(&self, arguments: &Arguments) -> Option<String> {
         let question = arguments.get("question").and_then(Value::as_str);
-        Some(question.map_or_else(
-            || "Preparing question".to_owned(),
-            |question| format!("Q: {}", text::one_line(question, 50)),
-        ))
+        Some(
+            question.map_or_else(
+                || "Preparing question".to_owned(),
+                |question| format!("Q: {}", text::one_line(question, 50)),
+            ),
+        )
     }
 
     fn preview<'a>(&'a self, arguments: &'a Arguments, _: &'a ToolContext) -> BoxFuture<'a, Result<Preview, String>> {

@@ -23,7 +23,7 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Text(text)).await
             }
             Delta::ToolCallStart { index, id, name } => {
-                let mut call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
+                let mut call = OpenCall::new(index, &id, &name, &mut self.tools.memory.call_ids());
                 call.tool = self.tools.toolbox.find(&name).cloned();
                 call.summarize(&Arguments::new());
                 call.state = machine::step(call.state, Input::ArgsDelta).0;
@@ -125,6 +125,6 @@ impl Turn {
     }
 
     fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
-        tool_call::unused_id(provider_id, &mut self.used_call_ids)
+        tool_call::unused_id(provider_id, &mut self.tools.memory.call_ids())
     }
 }

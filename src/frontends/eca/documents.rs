@@ -5,9 +5,9 @@
 //! since it was opened or saved and is not what the disk has: an editor that takes up a change of the
 //! disk reports it like typing.
 
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -200,8 +200,7 @@ impl EditorHost {
         if !checks_versions {
             return WorkspaceEdit { changes: Some([(held.uri, vec![edit])].into()), ..WorkspaceEdit::default() };
         }
-        let text_document =
-            OptionalVersionedTextDocumentIdentifier { uri: held.uri, version: Some(held.version) };
+        let text_document = OptionalVersionedTextDocumentIdentifier { uri: held.uri, version: Some(held.version) };
         let edits = vec![TextDocumentEdit { text_document, edits: vec![OneOf::Left(edit)] }];
         WorkspaceEdit { document_changes: Some(DocumentChanges::Edits(edits)), ..WorkspaceEdit::default() }
     }

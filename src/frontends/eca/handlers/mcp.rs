@@ -120,7 +120,10 @@ impl Answer<McpAddServer> for EcaServer {
             }
         };
         match tokio::time::timeout(TAKE_UP_PATIENCE, taken_up).await {
-            Ok(status) => Ok(McpAddServerResult { server: Some(updated(status, switched_off(&self.session).as_ref())), error: None }),
+            Ok(status) => Ok(McpAddServerResult {
+                server: Some(updated(status, switched_off(&self.session).as_ref())),
+                error: None,
+            }),
             Err(_) => refused(format!("{name} was written to {}, but is not in use", file.display())),
         }
     }
