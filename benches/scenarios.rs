@@ -3,7 +3,9 @@
 pub(crate) mod chats;
 pub(crate) mod idle;
 pub(crate) mod latency;
+pub(crate) mod mcp;
 pub(crate) mod prompt;
 pub(crate) mod stall;
 pub(crate) mod start;
 pub(crate) mod stream;
+pub(crate) mod tools;

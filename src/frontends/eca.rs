@@ -8,6 +8,7 @@
 
 mod client;
 mod dispatch;
+mod documents;
 mod from_wire;
 mod handlers;
 mod host;

@@ -96,6 +96,14 @@ impl Tool for Diagnostics {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let path = arguments.get("path").and_then(Value::as_str).map(Path::new).and_then(Path::file_name);
+        Some(path.map_or_else(
+            || "Checking diagnostics".to_owned(),
+            |name| format!("Checking diagnostics: {}", name.to_string_lossy()),
+        ))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -224,15 +232,19 @@ impl Tool for Navigation {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let what = if self.goal == Goal::Definition { "definition" } else { "references" };
+        let symbol = one_line(text(arguments, "symbol").unwrap_or_default(), SHOWN_SYMBOL);
+        Some(if symbol.is_empty() { format!("LSP {what}") } else { format!("LSP {what}: {symbol}") })
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<Preview, String>> {
-        let what = if self.goal == Goal::Definition { "definition" } else { "references" };
-        let symbol = one_line(text(arguments, "symbol").unwrap_or_default(), SHOWN_SYMBOL);
         let preview = Preview {
-            summary: Some(format!("LSP {what}: {symbol}")),
+            summary: self.summary(arguments),
             paths: path(arguments, context)
                 .into_iter()
                 .map(|path| TouchedPath { path, access: Access::Read })

@@ -131,7 +131,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["custom_methods"], &["src/frontends"]),
     (&["lsp_types"], &["src/frontends", "custom_methods/src"]),
     (&["reqwest"], &["src/http", "src/mcp", "src/providers"]),
-    (&["rmcp"], &["src/mcp"]),
+    (&["rmcp"], &["src/mcp", "benches/scenarios/mcp.rs"]),
     (&["sse_stream_of_rmcp"], &["src/mcp"]),
     (&["rustls"], &["src/http"]),
     (&["sse_stream"], &["src/providers"]),

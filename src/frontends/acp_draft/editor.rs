@@ -14,7 +14,7 @@ use super::files::{Digest, digest_of};
 use super::methods::{READ_TEXT_FILE, STAT};
 use super::params::Reading;
 use crate::base::ChatId;
-use crate::host::{Capabilities, Host, HostError};
+use crate::host::{Capabilities, Host, HostError, OpenChange, Taken};
 use crate::transport::envelope::METHOD_NOT_FOUND;
 use crate::transport::newline::{CallError, Peer};
 
@@ -143,17 +143,18 @@ impl Host for Editor {
 
     /// Lets the disk be written where the user has nothing unsaved and nothing has changed since we
     /// last looked.
-    fn write_open(&self, chat: ChatId, path: PathBuf, _: String) -> BoxFuture<'_, Result<bool, HostError>> {
+    fn write_open(&self, change: OpenChange) -> BoxFuture<'_, Result<Taken, HostError>> {
         Box::pin(async move {
+            let OpenChange { chat, path, .. } = change;
             let before = self.remembered(&path);
-            let Some((content, now)) = self.shown(&chat, &path).await else { return Ok(false) };
+            let Some((content, now)) = self.shown(&chat, &path).await else { return Ok(Taken::NotHeld) };
             self.remember(&path, now);
             if before.is_some_and(|before| before != now) {
                 return Err(HostError::Refused("the file has changed meanwhile; read it again".to_owned()));
             }
             match differs_from_disk(path, content).await.0 {
                 true => Err(HostError::Refused("the file has changes that are not saved".to_owned())),
-                false => Ok(false),
+                false => Ok(Taken::NotHeld),
             }
         })
     }
@@ -231,8 +232,9 @@ mod tests {
             self.editor.unsaved(ChatId::new("t"), path.to_owned()).await
         }
 
-        async fn write(&self, path: &Path) -> Result<bool, HostError> {
-            self.editor.write_open(ChatId::new("t"), path.to_owned(), String::new()).await
+        async fn write(&self, path: &Path) -> Result<Taken, HostError> {
+            let (path, after) = (path.to_owned(), String::new());
+            self.editor.write_open(OpenChange { chat: ChatId::new("t"), path, before: None, after }).await
         }
     }
 
@@ -255,7 +257,7 @@ mod tests {
         assert!(matches!(client.write(&path).await, Err(HostError::Refused(why)) if why.contains("not saved")));
         let path = client.file("\u{feff}new\r\n");
         assert_eq!(client.unsaved(&path).await, None, "the same but for line ends");
-        assert_eq!(client.write(&path).await, Ok(false));
+        assert_eq!(client.write(&path).await, Ok(Taken::NotHeld));
         // Only in the editor, and nowhere.
         assert_eq!(client.unsaved(&client.folder.path().join("virtual")).await.as_deref(), Some("new\n"));
         assert_eq!(client.unsaved(&client.folder.path().join("nothing")).await, None);
@@ -298,7 +300,7 @@ mod tests {
         let literal = client(Reading::Literal, LONG, shows_new);
         let path = literal.file("old");
         assert_eq!(literal.unsaved(&path).await, None);
-        assert_eq!(literal.write(&path).await, Ok(false));
+        assert_eq!(literal.write(&path).await, Ok(Taken::NotHeld));
         assert_eq!(literal.editor.is_taken_for(Reading::Usual), Reading::Literal, "the first request counts");
     }
 }

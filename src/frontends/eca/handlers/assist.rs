@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -55,12 +56,17 @@ impl Rewrites {
 impl Answer<RewritePrompt> for EcaServer {
     async fn answer(&self, params: RewritePromptParams) -> Result<RewritePromptResult> {
         let engine = self.engine()?;
+        let path = params.path.map(PathBuf::from);
+        let unsaved = match &path {
+            Some(path) => self.session.documents().unsaved(path).await,
+            None => None,
+        };
         let order = RewriteOrder {
             lines: params.range.map(lines),
             text: params.text,
             wish: params.prompt,
-            path: params.path.map(Into::into),
-            unsaved: None,
+            path,
+            unsaved,
             model: self.session.selected_model(),
         };
         let rewriting = engine.rewrite(order).await.map_err(|error| failed(error.to_string()))?;
