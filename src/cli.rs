@@ -1,9 +1,11 @@
 //! The command line: what each editor may pass, and what a person may type.
 //!
 //! `server` is started by plugins of many versions, so it takes the flags it knows wherever they
-//! stand and ignores everything else; so do the other commands that programs start, `copilot` and
-//! `stdio`. The rest is typed by a person, whose slips are reported.
+//! stand and ignores everything else; so do the other commands that programs start, `acp`, `copilot`
+//! and `stdio`. The rest is typed by a person, whose slips are reported.
 //! Parsing is pure; [`process_arguments`] is the one place that reads the real ones.
+
+pub mod pages;
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -16,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   eca server                                start the server for an editor, on stdin and stdout
   eca server --log-level debug --verbose    the same, with every message logged on stderr
+  eca acp                                   the same for editors of the Agent Client Protocol
   eca stdio                                 the same for every contract, told by the first message
   eca chat \"explain this error\"             ask one question and print the answer
   eca chat --model ollama/qwen3 --json      talk to a local model, events as JSON lines
@@ -32,11 +35,16 @@ const COPILOT_NAME: &str = "copilot-cli";
 /// Flags of `server` that stand alone.
 const SERVER_SWITCHES: [&str; 2] = ["--verbose", "--stdio"];
 
+/// The flag of `acp` that stands alone.
+const DRAFT: &str = "--draft";
+
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Cli {
     /// Serve an editor over stdin and stdout
     Server(ServerArgs),
+    /// Serve an editor that speaks the Agent Client Protocol
+    Acp(AcpArgs),
     /// Serve an application that turns API specifications into user interfaces
     Copilot(ServerArgs),
     /// Serve whatever the client speaks, told by its first message
@@ -49,6 +57,10 @@ pub enum Cli {
     Trust(TrustArgs),
     /// Look at the chats that are kept, and take them in and out
     Chats(ChatsArgs),
+    /// Print what a shell needs to complete commands and options
+    Completions(CompletionsArgs),
+    /// Print a page for the man command
+    Man(ManArgs),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -69,6 +81,16 @@ pub struct ServerArgs {
     /// Also append the log to this file
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(args_override_self = true)]
+pub struct AcpArgs {
+    /// Speak the protocol's first draft instead
+    #[arg(long)]
+    pub draft: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -194,6 +216,20 @@ pub struct ChatsScope {
     pub json: bool,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct ManArgs {
+    /// The command that the page is about; without it, the program as a whole
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
 /// The program ends here: with a text that was asked for, or with a complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliExit {
@@ -238,10 +274,7 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
     }
     match find_command(&args) {
         Found::Started(command, at) => parse_started(&args, at, command),
-        Found::Chat(at) => parse_person(args, at, "chat"),
-        Found::Config(at) => parse_person(args, at, "config"),
-        Found::Trust(at) => parse_person(args, at, "trust"),
-        Found::Chats(at) => parse_person(args, at, "chats"),
+        Found::Typed(command, at) => parse_person(args, at, command),
         Found::Help => Err(CliExit { code: 0, text: help(), to_stdout: true }),
         Found::Version => Err(version()),
         Found::Nothing => Err(CliExit { code: 1, text: help(), to_stdout: false }),
@@ -263,10 +296,8 @@ struct Root {
 enum Found {
     /// A command that programs start, and the position of the word, unless it was only implied.
     Started(&'static str, Option<usize>),
-    Chat(usize),
-    Config(usize),
-    Trust(usize),
-    Chats(usize),
+    /// A command that a person types, and the position of the word.
+    Typed(&'static str, usize),
     Help,
     Version,
     Nothing,
@@ -286,13 +317,16 @@ fn find_command(args: &[OsString]) -> Found {
         let after_unknown_flag = std::mem::take(&mut may_be_value);
         match arg.to_string_lossy().as_ref() {
             "server" => return Found::Started("server", Some(at)),
-            "chat" => return Found::Chat(at),
+            "chat" => return Found::Typed("chat", at),
             // Words that a flag of a newer plugin may well have as its value.
+            "acp" if !after_unknown_flag => return Found::Started("acp", Some(at)),
             "copilot" if !after_unknown_flag => return Found::Started("copilot", Some(at)),
             "stdio" if !after_unknown_flag => return Found::Started("stdio", Some(at)),
-            "config" if !after_unknown_flag => return Found::Config(at),
-            "trust" if !after_unknown_flag => return Found::Trust(at),
-            "chats" if !after_unknown_flag => return Found::Chats(at),
+            "config" if !after_unknown_flag => return Found::Typed("config", at),
+            "trust" if !after_unknown_flag => return Found::Typed("trust", at),
+            "chats" if !after_unknown_flag => return Found::Typed("chats", at),
+            "completions" if !after_unknown_flag => return Found::Typed("completions", at),
+            "man" if !after_unknown_flag => return Found::Typed("man", at),
             "--help" | "-h" | "help" => return Found::Help,
             "--version" | "-V" => return Found::Version,
             "--stdio" => stdio = true,
@@ -316,6 +350,7 @@ fn find_command(args: &[OsString]) -> Found {
 /// For the commands that programs start: what is not known is ignored.
 fn parse_started(args: &[OsString], command: Option<usize>, name: &str) -> Result<Cli, CliExit> {
     let mut known: Vec<OsString> = vec!["eca".into(), name.into()];
+    let has_draft = name == "acp";
     let mut rest = args.iter().enumerate().filter(|(at, _)| Some(*at) != command).map(|(_, arg)| arg).peekable();
     while let Some(arg) = rest.next() {
         let text = arg.to_string_lossy();
@@ -324,7 +359,7 @@ fn parse_started(args: &[OsString], command: Option<usize>, name: &str) -> Resul
             known.push(arg.clone());
         } else if matches!(&*text, "--version" | "-V") {
             return Err(version());
-        } else if SERVER_SWITCHES.contains(&&*text) {
+        } else if SERVER_SWITCHES.contains(&&*text) || (has_draft && text == DRAFT) {
             known.push(arg.clone());
         } else if FLAGS_WITH_VALUE[..3].contains(&name) {
             let mut flag = arg.clone();
@@ -422,6 +457,10 @@ mod tests {
             (&["--stdio", "--log-level", "warn"], Cli::Stdio(warn.clone())),
             (&["--unknown", "--stdio"], Cli::Stdio(stdio.clone())),
             (&["stdio", "--from-the-future", "x"], Cli::Stdio(plain.clone())),
+            (&["acp"], Cli::Acp(AcpArgs { draft: false, server: plain.clone() })),
+            (&["acp", "--new=1", "--draft", "word"], Cli::Acp(AcpArgs { draft: true, server: plain.clone() })),
+            (&["--log-level=warn", "acp", "--stdio"], Cli::Acp(AcpArgs { draft: false, server: warn.clone() })),
+            (&["copilot", "--draft"], Cli::Copilot(plain.clone())),
             (&["copilot"], Cli::Copilot(plain.clone())),
             (&["copilot", "--stdio", "--new=1", "word"], Cli::Copilot(stdio.clone())),
             (&["--log-level", "warn", "copilot", "--stdio"], Cli::Copilot(warn)),
@@ -551,6 +590,29 @@ mod tests {
             &["chats", "import", "--public", "x"],
         ] {
             assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn pages_are_asked_for_strictly() {
+        let man = |command: &[&str]| Cli::Man(ManArgs { command: command.iter().map(|&word| word.into()).collect() });
+        let bash = Cli::Completions(CompletionsArgs { shell: clap_complete::Shell::Bash });
+        for (line, expected) in [
+            (&["completions", "bash"][..], bash),
+            (&["man"], man(&[])),
+            (&["man", "chats", "export"], man(&["chats", "export"])),
+            // A word of its own has nothing to say after the command.
+            (&["man", "server"], man(&["server"])),
+        ] {
+            assert_eq!(parsed(line), Ok(expected), "{line:?}");
+        }
+        for line in [&["completions"][..], &["completions", "tcsh"], &["completions", "bash", "zsh"], &["man", "--all"]]
+        {
+            assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
+        }
+        for word in ["completions", "man"] {
+            assert!(matches!(parsed(&["server", word]), Ok(Cli::Server(_))), "{word}");
+            assert!(matches!(parsed(&["--new-flag", word, "server"]), Ok(Cli::Server(_))), "{word}");
         }
     }
 

@@ -17,8 +17,8 @@ pub mod watch;
 
 pub(crate) mod files;
 
+mod acp_draft;
 mod agents;
-mod assist;
 mod copilot;
 mod customization;
 mod decode;
@@ -38,10 +38,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-pub use assist::AssistConfig;
+pub use acp_draft::AcpDraftConfig;
 pub use copilot::CopilotConfig;
 pub use customization::{
-    CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
+    AssistConfig, CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
 pub use index::{IndexConfig, RepoMapConfig};
 pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
@@ -82,6 +82,7 @@ pub struct Config {
     /// By name, which is also the order they run in.
     pub hooks: BTreeMap<String, HookConfig>,
     pub prompts: PromptsConfig,
+    pub assist: AssistConfig,
     /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
     /// Chats that nobody used for so many days are let go; `None` keeps them.
@@ -90,7 +91,7 @@ pub struct Config {
     pub index: IndexConfig,
     pub mcp: McpConfig,
     pub copilot: CopilotConfig,
-    pub assist: AssistConfig,
+    pub acp_draft: AcpDraftConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -282,12 +283,13 @@ impl Default for Config {
             customization: CustomizationConfig::default(),
             hooks: BTreeMap::new(),
             prompts: PromptsConfig::default(),
+            assist: AssistConfig::default(),
             auto_compact_percentage: 75,
             chat_retention_days: None,
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
             copilot: CopilotConfig::default(),
-            assist: AssistConfig::default(),
+            acp_draft: AcpDraftConfig::default(),
         }
     }
 }

@@ -6,12 +6,12 @@
 //! interruption of a running turn, goes through a token in the handle.
 
 pub mod ask;
+pub mod assist;
 pub mod commands;
 pub mod event;
 pub mod login;
 pub mod prompt;
 
-mod assist;
 mod chat;
 mod chat_tools;
 mod chats;
@@ -37,7 +37,7 @@ mod turn;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -45,7 +45,6 @@ use dashmap::mapref::entry::Entry;
 use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
-use crate::approval::Remembered;
 use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::config::load::Loaded;
 use crate::config::{AgentConfig, Secret};
@@ -65,15 +64,14 @@ use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
 pub use ask::{Answer, Models, Question};
-pub use assist::{NoCompletion, Rewrite, RewriteStep, Rewriting};
 use chat::{ChatHandle, Command};
-pub use chat::{Done, OpenedChat, OperationError, PageInfo};
+pub use chat::{Done, OpenedChat, OperationError, PageInfo, SwitchedOff};
 pub use chat_tools::Decision;
 pub use chats::{DeleteError, Titles};
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
-    ChatEvent, ChatStatus, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind, ToolCallEvent,
-    ToolCallOrigin, ToolCallStage, UsageReport,
+    ChatEvent, ChatStatus, Compaction, Ending, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind,
+    ToolCallEvent, ToolCallOrigin, ToolCallStage, UsageReport,
 };
 pub use instructions::FindSources;
 use instructions::Instructions;
@@ -156,12 +154,12 @@ struct Shared {
     home: Option<PathBuf>,
     public_places: Vec<PathBuf>,
     hook_setting: Setting,
+    /// What the user allowed for all chats.
+    consents: chat_tools::Consents,
     /// Where hooks of the session run.
     session_workspace: RwLock<Workspace>,
     pace: Pace,
     chats: DashMap<ChatId, ChatHandle>,
-    /// Consents for all chats, for users who want them remembered so.
-    remembered: Arc<Mutex<Remembered>>,
     closing: AtomicBool,
     store_warned: AtomicBool,
 }
@@ -229,10 +227,10 @@ impl Engine {
                 home: hook_setting.home.clone(),
                 public_places,
                 hook_setting,
+                consents: Arc::default(),
                 session_workspace: RwLock::default(),
                 pace,
                 chats: DashMap::new(),
-                remembered: Arc::default(),
                 closing: AtomicBool::new(false),
                 store_warned: AtomicBool::new(false),
             }),
@@ -404,6 +402,13 @@ impl Engine {
     /// Refuses new work, closes every turn, and closes the store; bounded in time. An error says
     /// what could not be saved.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
+        let ended = self.end().await;
+        let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
+        ended.and(closed.map_err(|_| ShutdownError::Store))
+    }
+
+    /// The same for an engine that shares its store with others: the store stays open.
+    pub async fn end(&self) -> Result<(), ShutdownError> {
         self.shared.closing.store(true, Ordering::Release);
         let deadline = tokio::time::Instant::now() + SHUTDOWN_DEADLINE;
         let mut waiting = Vec::new();
@@ -420,12 +425,7 @@ impl Engine {
         let ending = self.shared.session_hooks(&workspace);
         let _ = tokio::time::timeout(STORE_DEADLINE, ending.run_for_session(HookEvent::SessionEnd)).await;
         self.shared.jobs.shutdown().await;
-        let closed = tokio::time::timeout(STORE_DEADLINE, self.shared.store.close()).await;
-        match (in_time, closed) {
-            (true, Ok(())) => Ok(()),
-            (false, _) => Err(ShutdownError::Chats),
-            (true, Err(_)) => Err(ShutdownError::Store),
-        }
+        if in_time { Ok(()) } else { Err(ShutdownError::Chats) }
     }
 }
 

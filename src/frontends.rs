@@ -1,6 +1,8 @@
 //! One module per contract. Each turns its wire (or a person's typing) into engine calls, and
 //! engine events into its own messages; none of them holds logic that another would need.
 
+pub mod acp;
+pub mod acp_draft;
 pub mod chats;
 pub mod copilot;
 pub mod eca;
@@ -8,7 +10,11 @@ pub mod manage;
 pub mod stdio;
 pub mod terminal;
 
+mod answers;
 mod assemble;
+mod method;
+mod queue;
 mod traffic;
 
 pub use assemble::Surroundings;
+pub use method::Method;

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs};
+use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs, pages};
 use crate::config::load;
-use crate::frontends::{Surroundings, chats, copilot, eca, manage, stdio, terminal};
+use crate::frontends::{Surroundings, acp, chats, copilot, eca, manage, stdio, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
 use crate::process::{guard, home, limits, parent};
 use crate::transport::standard_streams;
@@ -30,12 +30,15 @@ pub fn run() -> ExitCode {
     limits::raise_nofile();
     match cli::parse(cli::process_arguments()) {
         Ok(Cli::Server(args)) => server(args, Contract::Eca),
+        Ok(Cli::Acp(args)) => server(args.server, if args.draft { Contract::AcpDraft } else { Contract::Acp }),
         Ok(Cli::Copilot(args)) => server(args, Contract::Copilot),
         Ok(Cli::Stdio(args)) => server(args, Contract::OfTheClient),
         Ok(Cli::Chat(args)) => chat(args),
         Ok(Cli::Config(args)) => exit_code(manage::config(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Trust(args)) => exit_code(manage::trust(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Chats(args)) => kept_chats(args),
+        Ok(Cli::Completions(args)) => leave_at_once(&pages::completions(&args)),
+        Ok(Cli::Man(args)) => leave_at_once(&pages::manual(&args)),
         Err(exit) => leave_at_once(&exit),
     }
 }
@@ -44,6 +47,8 @@ pub fn run() -> ExitCode {
 #[derive(Clone, Copy)]
 enum Contract {
     Eca,
+    Acp,
+    AcpDraft,
     Copilot,
     /// What the first message says.
     OfTheClient,
@@ -70,6 +75,8 @@ fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> 
     let served = runtime.block_on(async {
         let serving = match contract {
             Contract::Eca => tokio::spawn(eca::serve(input, output, surroundings)),
+            Contract::Acp => tokio::spawn(acp::serve(input, output, surroundings)),
+            Contract::AcpDraft => tokio::spawn(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings)),
             Contract::Copilot => tokio::spawn(copilot::serve(input, output, surroundings)),
             Contract::OfTheClient => tokio::spawn(stdio::serve(input, output, surroundings)),
         };

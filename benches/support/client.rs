@@ -81,8 +81,13 @@ impl Message<'_> {
 impl Server {
     /// Starts the server and introduces the client, with the mock as the only provider.
     pub(crate) fn ready(mock: SocketAddr) -> Outcome<Self> {
+        Self::ready_with(mock, &json!({}))
+    }
+
+    /// The same with more configuration.
+    pub(crate) fn ready_with(mock: SocketAddr, more: &Value) -> Outcome<Self> {
         let mut server = Self::spawn()?;
-        server.send(&initialize(Some(mock)))?;
+        server.send(&initialize_with(Some(mock), Path::new("/tmp"), more))?;
         server.read_response()?;
         server.notify("initialized", &json!({}))?;
         Ok(server)
@@ -98,7 +103,7 @@ impl Server {
     /// A server with a home that others prepared, working in this folder, without any model.
     pub(crate) fn in_folder(home: &Path, folder: &Path) -> Outcome<Self> {
         let mut server = Self::spawn_at(home)?;
-        server.send(&initialize_in(None, folder))?;
+        server.send(&initialize_with(None, folder, &json!({})))?;
         server.read_response()?;
         server.notify("initialized", &json!({}))?;
         Ok(server)
@@ -278,24 +283,28 @@ pub(crate) fn command(home: &std::path::Path) -> Command {
 
 /// The first message of an editor.
 pub(crate) fn initialize(mock: Option<SocketAddr>) -> Vec<u8> {
-    initialize_in(mock, Path::new("/tmp"))
+    initialize_with(mock, Path::new("/tmp"), &json!({}))
 }
 
-fn initialize_in(mock: Option<SocketAddr>, folder: &Path) -> Vec<u8> {
+fn initialize_with(mock: Option<SocketAddr>, folder: &Path, more: &Value) -> Vec<u8> {
     let providers = mock.map(|address| {
         let models = json!({"bench-1": {}});
         json!({"mock": {"api": "openai-chat", "url": format!("http://{address}/v1"), "key": "none",
                         "fetchModels": false, "models": models}})
     });
+    let mut options = json!({
+        "pureConfig": true, "localDiscovery": false, "chat": {"title": false},
+        "providers": providers.unwrap_or(json!({})),
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        options[key] = value.clone();
+    }
     framed(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "processId": std::process::id(),
         "clientInfo": {"name": "bench", "version": "1"},
         "capabilities": {"codeAssistant": {"chat": true, "chatCapabilities": {"askQuestion": true}}},
         "workspaceFolders": [{"uri": format!("file://{}", folder.display()), "name": "work"}],
-        "initializationOptions": {
-            "pureConfig": true, "localDiscovery": false, "chat": {"title": false},
-            "providers": providers.unwrap_or(json!({})),
-        },
+        "initializationOptions": options,
     }}))
 }
 

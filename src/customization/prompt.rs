@@ -20,6 +20,8 @@ const INIT: &str = include_str!("prompts/init.md");
 const COMPLETION: &str = include_str!("prompts/completion.md");
 const REWRITE: &str = include_str!("prompts/rewrite.md");
 const SKILL_CREATE: &str = include_str!("prompts/skill_create.md");
+const COMPLETION: &str = include_str!("prompts/completion.md");
+const REWRITE: &str = include_str!("prompts/rewrite.md");
 
 /// The machine, as far as a model needs to know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -160,19 +162,32 @@ pub fn skill_create(prompts: &PromptsConfig, file: &str, name: &str, wish: &str,
     template::render_or_keep(chosen(&prompts.skill_create, SKILL_CREATE), &variables)
 }
 
-/// What is asked of a model that completes text at the cursor, which this mark stands for.
-pub fn completion(prompts: &PromptsConfig, cursor: &str) -> String {
-    let variables = Variables::default().with_text("cursor", cursor);
-    template::render_or_keep(chosen(&prompts.completion, COMPLETION), &variables)
+/// What a model is told that continues a text; [`CURSOR`] marks where.
+pub fn completion(prompts: &PromptsConfig) -> &str {
+    chosen(&prompts.completion, COMPLETION)
 }
 
-/// What is asked of a model that writes a selection anew.
-pub fn rewrite(prompts: &PromptsConfig, text: &str, path: &str, lines: &str, file: &str) -> String {
+/// Stands where the cursor is in a text that is to be continued.
+pub const CURSOR: &str = "<ECA_TAG>";
+
+/// A selection that is to be rewritten, and what is around it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection<'a> {
+    pub text: &'a str,
+    /// Empty when it belongs to no file.
+    pub path: &'a str,
+    /// Its lines, in words; may be empty.
+    pub range: &'a str,
+    /// The file, or the part around the selection; may be empty.
+    pub file: &'a str,
+}
+
+pub fn rewrite(prompts: &PromptsConfig, selection: Selection<'_>) -> String {
     let variables = Variables::default()
-        .with_text("text", text)
-        .with_text("path", path)
-        .with_text("rangeText", lines)
-        .with_text("fullText", file);
+        .with_text("text", selection.text)
+        .with_text("path", selection.path)
+        .with_text("rangeText", selection.range)
+        .with_text("fullText", selection.file);
     template::render_or_keep(chosen(&prompts.rewrite, REWRITE), &variables)
 }
 

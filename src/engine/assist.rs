@@ -1,136 +1,159 @@
-//! What editors ask for without a chat: text at the cursor, and a selection written anew. Nothing is
-//! stored and no tool runs.
+//! Help beside the chats: a selected text is rewritten, or continued at the cursor. Nothing is
+//! stored and no tool is offered.
 
+mod shape;
+
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tokio::time::Instant as Deadline;
+use tokio::time::{Instant, timeout_at};
 
-use super::ask::{Answer, Models, Question};
-use super::{Engine, request};
-use crate::approval;
-use crate::base::{ModelId, text};
-use crate::customization::prompt;
+use super::ask::{self, Answer, Question};
+use super::{Engine, Settings, Shared, request};
+use crate::base::ModelId;
+use crate::customization::prompt::{self, Selection};
 use crate::llm::{Delta, LlmError, ModelInfo};
+use crate::providers::Guide;
 
-/// A completion that takes longer comes too late.
-const COMPLETION_WAIT: Duration = Duration::from_secs(30);
-/// So much of a document is shown to a model before and after the cursor.
-const BEFORE_CURSOR: usize = 48 * 1024;
-const AFTER_CURSOR: usize = 16 * 1024;
-const MAX_COMPLETION: usize = 32 * 1024;
-/// A larger file is not shown beside the selection.
-const MAX_FILE: u64 = 2 * 1024 * 1024;
-const MAX_REWRITTEN: usize = 4 * 1024 * 1024;
-/// How the cursor is marked; no text has this by chance.
-const CURSOR: &str = "<|eca-cursor|>";
+/// How long the configuration may be incomplete before it is used as it is.
+const SETTINGS_WAIT: Duration = Duration::from_secs(10);
+/// Somebody is waiting with a finger on the keyboard.
+const COMPLETION_LIMIT: Duration = Duration::from_secs(30);
+const REWRITE_LIMIT: Duration = Duration::from_secs(600);
+/// More than this is no proposal.
+const MAX_COMPLETION_BYTES: usize = 16 * 1024;
+/// More than this is no selection's new text.
+const MAX_REWRITE_BYTES: usize = 4 * 1024 * 1024;
+/// A larger file is not shown to the model.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// How much of a file a model is shown.
+const MAX_SHOWN_BYTES: usize = 512 * 1024;
 
-/// A selection and what should become of it.
+/// What is to be rewritten, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rewrite {
+pub struct RewriteOrder {
     pub text: String,
     pub wish: String,
+    /// The file it stands in.
     pub path: Option<PathBuf>,
-    /// The lines of the file that it covers, the first being 1.
-    pub lines: Option<(u32, u32)>,
+    /// The file's text in the editor, if that is another one than on the disk.
+    pub unsaved: Option<String>,
+    /// Its lines in the file, from 1 on.
+    pub lines: Option<RangeInclusive<u32>>,
+    /// What the user chats with, for when the configuration names no model.
+    pub model: Option<ModelId>,
 }
 
-/// A rewrite on its way.
+/// What happens in a rewrite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RewriteStep {
+    /// The model thinks. Said once.
+    Thinking,
+    /// More of the new text.
+    Text(String),
+    /// The whole new text instead of the pieces so far.
+    Replace(String),
+}
+
+/// A rewrite on its way. Dropping it ends it.
+#[derive(Debug)]
 pub struct Rewriting {
     answer: Answer,
-    text: String,
-    started: Instant,
+    selection: String,
+    said: String,
+    thinking: bool,
+    until: Instant,
     over: bool,
 }
 
-impl std::fmt::Debug for Rewriting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rewriting").field("model", self.model()).finish_non_exhaustive()
-    }
+/// A text and the cursor in it: line from 1, column from 1 in UTF-16 units.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CompletionOrder {
+    pub text: String,
+    pub line: u32,
+    pub column: u32,
+    pub path: Option<String>,
+    pub model: Option<ModelId>,
 }
 
-/// What happens in a rewrite, in order; the last of them is `Finished` or `Failed`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RewriteStep {
-    Reasoning,
-    Text(String),
-    /// The whole text, in place of what came so far.
-    Replace(String),
-    Finished {
-        took: Duration,
-    },
+/// Why there is no help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AssistError {
+    #[error("no model is configured yet; a chat tells how to connect one")]
+    NoModel,
+    #[error("{0}")]
+    UnknownModel(String),
+    #[error("there is nothing selected")]
+    NothingSelected,
+    #[error("the model did not answer in time")]
+    Timeout,
+    #[error("{0}")]
     Failed(String),
 }
 
-/// Why nothing was proposed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoCompletion {
-    /// There is nothing useful to say.
-    Nothing,
-    /// Something is wrong that the user should know.
-    Problem(String),
+impl From<LlmError> for AssistError {
+    fn from(error: LlmError) -> Self {
+        Self::Failed(error.user_text)
+    }
 }
 
 impl Engine {
-    /// What fits at the cursor. `line` and `column` begin with 1; columns count UTF-16 units.
-    pub async fn complete(&self, document: &str, line: u32, column: u32) -> Result<String, NoCompletion> {
-        let settings = self.shared.settings();
-        let config = settings.config();
-        let (models, model) =
-            self.assisting(config.assist.completion_model.as_deref()).map_err(NoCompletion::Problem)?;
-        let (before, after) = around_cursor(document, line, column);
-        let deadline = Deadline::now() + COMPLETION_WAIT;
-        let question = Question {
-            system: prompt::completion(&config.prompts, CURSOR),
-            messages: vec![request::user_text(&format!("{before}{CURSOR}{after}"))],
-            tools: Vec::new(),
-            deadline: Some(deadline),
-        };
-        let gone = || NoCompletion::Problem(format!("{} has no provider in the configuration.", model.id));
-        let answer = models.ask(&model, question).ok_or_else(gone)?;
-        let Ok(answer) = tokio::time::timeout_at(deadline, whole(answer)).await else {
-            return Err(NoCompletion::Problem(format!("{} took too long.", model.id)));
-        };
-        let text = answer.map_err(|error| NoCompletion::Problem(error.user_text))?;
-        let text = unfenced(&text).unwrap_or(text).replace(CURSOR, "");
-        if text.trim().is_empty() { Err(NoCompletion::Nothing) } else { Ok(text) }
-    }
-
-    /// Begins to write a selection anew; an error is a sentence for the user.
-    pub async fn rewrite(&self, rewrite: Rewrite) -> Result<Rewriting, String> {
-        let settings = self.shared.settings();
-        let config = settings.config();
-        let (models, model) = self.assisting(config.assist.rewrite_model.as_deref())?;
-        let most = config.assist.full_file_max_lines;
-        let file = match rewrite.path.clone() {
-            Some(path) => {
-                let lines = rewrite.lines;
-                let reading = tokio::task::spawn_blocking(move || file_around(&path, lines, most));
-                reading.await.unwrap_or_default()
-            }
-            None => None,
-        };
-        let path = rewrite.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-        let lines = rewrite.lines.map(|(first, last)| format!("lines {first} to {last}")).unwrap_or_default();
-        let question = Question {
-            system: prompt::rewrite(&config.prompts, &rewrite.text, &path, &lines, &file.unwrap_or_default()),
-            messages: vec![request::user_text(rewrite.wish.trim())],
-            tools: Vec::new(),
-            deadline: None,
-        };
-        let gone = || format!("{} has no provider in the configuration.", model.id);
-        let answer = models.ask(&model, question).ok_or_else(gone)?;
-        Ok(Rewriting { answer, text: String::new(), started: Instant::now(), over: false })
-    }
-
-    fn assisting(&self, wished: Option<&str>) -> Result<(Models, ModelInfo), String> {
-        let models = Models::new(self.registry());
-        if let Some(name) = wished {
-            models.check(name)?;
+    /// Asks for another text in place of a selected one.
+    pub async fn rewrite(&self, order: RewriteOrder) -> Result<Rewriting, AssistError> {
+        if order.text.is_empty() {
+            return Err(AssistError::NothingSelected);
         }
-        let none = || "No model is set up. `/login` enters the key of a provider.".to_owned();
-        let model = models.answering(wished).ok_or_else(none)?;
-        Ok((models, model))
+        let settings = self.shared.complete_settings().await;
+        let config = settings.config();
+        let model = model(&settings, config.assist.rewrite_model.as_deref(), order.model.as_ref())?;
+        let file = match (order.unsaved, &order.path) {
+            (None, Some(path)) => read(path.clone()).await,
+            (unsaved, _) => unsaved,
+        };
+        let shown = file.as_deref().map(|file| {
+            let most = usize::try_from(config.assist.full_file_max_lines).unwrap_or(usize::MAX);
+            shape::around(file, order.lines.as_ref(), most, MAX_SHOWN_BYTES)
+        });
+        let path = order.path.as_deref().map(Path::to_string_lossy).unwrap_or_default();
+        let range = order.lines.as_ref().map(|lines| format!("{}-{}", lines.start(), lines.end())).unwrap_or_default();
+        let selection = Selection { text: &order.text, path: &path, range: &range, file: shown.unwrap_or_default() };
+        let until = Instant::now() + REWRITE_LIMIT;
+        let question = Question {
+            system: prompt::rewrite(&config.prompts, selection),
+            messages: vec![request::user_text(&order.wish)],
+            tools: Vec::new(),
+            deadline: Some(until),
+        };
+        let answer = ask::ask(&settings.registry, &model, question).ok_or(AssistError::NoModel)?;
+        Ok(Rewriting { answer, selection: order.text, said: String::new(), thinking: false, until, over: false })
+    }
+
+    /// How a text may go on at the cursor; `None` when the model has nothing to propose.
+    pub async fn complete(&self, order: CompletionOrder) -> Result<Option<String>, AssistError> {
+        let settings = self.shared.complete_settings().await;
+        let config = settings.config();
+        let model = model(&settings, config.assist.completion_model.as_deref(), order.model.as_ref())?;
+        let at = shape::offset(&order.text, order.line, order.column);
+        let (before, after) = order.text.split_at(at);
+        let until = Instant::now() + COMPLETION_LIMIT;
+        let question = Question {
+            system: prompt::completion(&config.prompts).to_owned(),
+            messages: vec![request::user_text(&shape::marked(before, after, order.path.as_deref()))],
+            tools: Vec::new(),
+            deadline: Some(until),
+        };
+        let mut answer = ask::ask(&settings.registry, &model, question).ok_or(AssistError::NoModel)?;
+        let mut said = String::new();
+        while let Some(delta) = timeout_at(until, answer.next()).await.map_err(|_| AssistError::Timeout)? {
+            if let Delta::Text(text) = delta? {
+                said.push_str(&text);
+            }
+            if said.len() > MAX_COMPLETION_BYTES {
+                break;
+            }
+        }
+        Ok(shape::proposal(&said, before, after))
     }
 }
 
@@ -139,167 +162,81 @@ impl Rewriting {
         self.answer.model()
     }
 
-    /// The next steps, of which there may be two; nothing after the end.
-    pub async fn next(&mut self) -> Vec<RewriteStep> {
+    /// The next step; `None` after the last one, or after an error.
+    pub async fn next(&mut self) -> Option<Result<RewriteStep, AssistError>> {
         while !self.over {
-            let end = match self.answer.next().await {
-                Some(Ok(Delta::Reasoning(_))) => return vec![RewriteStep::Reasoning],
-                Some(Ok(Delta::Text(text))) if self.text.len() + text.len() > MAX_REWRITTEN => {
-                    vec![RewriteStep::Failed("The new text is too long.".to_owned())]
+            let step = match timeout_at(self.until, self.answer.next()).await {
+                Err(_) => Err(AssistError::Timeout),
+                Ok(Some(Err(error))) => Err(error.into()),
+                Ok(Some(Ok(Delta::Text(text)))) => {
+                    self.said.push_str(&text);
+                    if self.said.len() > MAX_REWRITE_BYTES {
+                        Err(AssistError::Failed("the model's answer is too long for a rewrite".to_owned()))
+                    } else {
+                        Ok(RewriteStep::Text(text))
+                    }
                 }
-                Some(Ok(Delta::Text(text))) => {
-                    self.text.push_str(&text);
-                    return vec![RewriteStep::Text(text)];
+                Ok(Some(Ok(Delta::Reasoning(_)))) if !self.thinking => {
+                    self.thinking = true;
+                    Ok(RewriteStep::Thinking)
                 }
-                Some(Ok(Delta::Stop(_))) | None if self.text.trim().is_empty() => {
-                    vec![RewriteStep::Failed(format!("{} answered with nothing.", self.answer.model()))]
+                Ok(Some(Ok(_))) => continue,
+                Ok(None) => {
+                    self.over = true;
+                    return self.rest();
                 }
-                Some(Ok(Delta::Stop(_))) | None => {
-                    let took = self.started.elapsed();
-                    let replace = unfenced(&self.text).map(RewriteStep::Replace);
-                    replace.into_iter().chain([RewriteStep::Finished { took }]).collect()
-                }
-                Some(Ok(_)) => continue,
-                Some(Err(error)) => vec![RewriteStep::Failed(error.user_text)],
             };
-            self.over = true;
-            return end;
+            self.over = step.is_err();
+            return Some(step);
         }
-        Vec::new()
+        None
+    }
+
+    /// What is still to be said when the model has said everything.
+    fn rest(&self) -> Option<Result<RewriteStep, AssistError>> {
+        if self.said.trim().is_empty() {
+            return Some(Err(AssistError::Failed("the model answered with nothing".to_owned())));
+        }
+        let fitted = shape::fitted(&self.said, &self.selection);
+        match fitted.strip_prefix(self.said.as_str()) {
+            Some("") => None,
+            Some(more) => Some(Ok(RewriteStep::Text(more.to_owned()))),
+            None => Some(Ok(RewriteStep::Replace(fitted))),
+        }
     }
 }
 
-async fn whole(mut answer: Answer) -> Result<String, LlmError> {
-    let mut text = String::new();
-    while let Some(delta) = answer.next().await {
-        if let Delta::Text(more) = delta? {
-            text.push_str(&more);
-        }
-        if text.len() > MAX_COMPLETION {
-            break;
-        }
+impl Shared {
+    /// The settings, after a bounded wait for what of them is on its way.
+    async fn complete_settings(&self) -> std::sync::Arc<Settings> {
+        let mut holds = self.holds.subscribe();
+        let _ = tokio::time::timeout(SETTINGS_WAIT, holds.wait_for(|holds| *holds == 0)).await;
+        self.settings()
     }
-    Ok(text::prefix(&text, MAX_COMPLETION).to_owned())
 }
 
-/// The document before and after the cursor, as far as a model needs it. A place that does not exist
-/// is the nearest one that does.
-fn around_cursor(document: &str, line: u32, column: u32) -> (&str, &str) {
-    let start = document
-        .match_indices('\n')
-        .map(|(at, _)| at + 1)
-        .take(usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX))
-        .last()
-        .unwrap_or(0);
-    let rest = &document[start..];
-    let row = &rest[..rest.find(['\r', '\n']).unwrap_or(rest.len())];
-    let mut units = column.saturating_sub(1);
-    let mut cursor = start + row.len();
-    for (at, letter) in row.char_indices() {
-        let width = if letter.len_utf16() == 1 { 1 } else { 2 };
-        if units < width {
-            cursor = start + at;
-            break;
-        }
-        units -= width;
-    }
-    let (before, after) = document.split_at(cursor);
-    let mut from = before.len().saturating_sub(BEFORE_CURSOR);
-    while !before.is_char_boundary(from) {
-        from += 1;
-    }
-    (&before[from..], text::prefix(after, AFTER_CURSOR))
+/// A file's text. `None` when it cannot be shown; the selection must do then.
+async fn read(path: PathBuf) -> Option<String> {
+    let read = move || {
+        let found = std::fs::metadata(&path).ok()?;
+        let readable = found.is_file() && found.len() <= MAX_FILE_BYTES;
+        readable.then(|| std::fs::read(&path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
+    };
+    tokio::task::spawn_blocking(read).await.ok().flatten()
 }
 
-/// What a model put into a code fence although it was told not to; `None` when it did not.
-fn unfenced(text: &str) -> Option<String> {
-    let inside = text.trim().strip_prefix("```")?.strip_suffix("```")?;
-    let (_, code) = inside.split_once('\n')?;
-    // Two blocks with words between them are no single text in a fence.
-    (!code.contains("\n```")).then(|| code.strip_suffix('\n').unwrap_or(code).to_owned())
-}
-
-/// The text of a file, or the lines around these if it has more than `most`. Nothing of what may hold
-/// keys: the user selected a part of it, not all.
-fn file_around(path: &Path, lines: Option<(u32, u32)>, most: usize) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok()?;
-    if !path.is_absolute() || !metadata.is_file() || metadata.len() > MAX_FILE || approval::is_key_file(path) {
-        return None;
-    }
-    let text = String::from_utf8(std::fs::read(path).ok()?).ok()?;
-    let all: Vec<&str> = text.lines().collect();
-    if all.len() <= most {
-        return Some(text);
-    }
-    let number = |line: u32| usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
-    let (first, last) = lines.map_or((0, 0), |(first, last)| (number(first), number(last)));
-    let middle = first.saturating_add(last) / 2;
-    let from = middle.saturating_sub(most / 2).min(all.len() - most);
-    Some(all[from..from + most].join("\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_cursor_stands_where_the_editor_says_or_near_it() {
-        let document = "one\ntwo 😀 x\r\nthree";
-        for (line, column, before, after) in [
-            (1, 1, "", "one\ntwo 😀 x\r\nthree"),
-            (1, 4, "one", "\ntwo 😀 x\r\nthree"),
-            (1, 99, "one", "\ntwo 😀 x\r\nthree"),
-            (2, 5, "one\ntwo ", "😀 x\r\nthree"),
-            (2, 6, "one\ntwo ", "😀 x\r\nthree"),
-            (2, 7, "one\ntwo 😀", " x\r\nthree"),
-            (2, 50, "one\ntwo 😀 x", "\r\nthree"),
-            (3, 3, "one\ntwo 😀 x\r\nth", "ree"),
-            (9, 1, "one\ntwo 😀 x\r\n", "three"),
-            (0, 0, "", "one\ntwo 😀 x\r\nthree"),
-        ] {
-            assert_eq!(around_cursor(document, line, column), (before, after), "{line}:{column}");
+/// The configured model, else the one the user chats with, else the default.
+fn model(settings: &Settings, configured: Option<&str>, current: Option<&ModelId>) -> Result<ModelInfo, AssistError> {
+    let registry = &settings.registry;
+    let id = match (configured, current) {
+        (Some(name), current) => {
+            registry.resolve(name, current).map_err(|unknown| AssistError::UnknownModel(unknown.to_string()))?
         }
-        let long = "é".repeat(BEFORE_CURSOR);
-        let (before, after) = around_cursor(&long, 1, u32::try_from(BEFORE_CURSOR).unwrap());
-        assert!(before.len() <= BEFORE_CURSOR && after.len() <= AFTER_CURSOR && !before.is_empty());
+        (None, Some(current)) if registry.provider(current.provider()).is_some() => current.clone(),
+        (None, _) => registry.default_model(),
+    };
+    if id.provider() == Guide::ID {
+        return Err(AssistError::NoModel);
     }
-
-    #[test]
-    fn a_fence_around_everything_is_taken_off() {
-        for (text, code) in [
-            ("```rust\nfn a() {}\n```", Some("fn a() {}")),
-            ("\n```\n  a\n  b\n```\n", Some("  a\n  b")),
-            ("```\n\n```", Some("")),
-            ("fn a() {}", None),
-            ("```rust\na\n``` and\n```\nb\n```", None),
-            ("```", None),
-            ("", None),
-        ] {
-            assert_eq!(unfenced(text).as_deref(), code, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_file_is_shown_around_the_selection_and_key_files_are_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.txt");
-        let text: String = (1..=100).map(|n| format!("{n}\n")).collect();
-        std::fs::write(&file, &text).unwrap();
-        assert_eq!(file_around(&file, None, 100), Some(text));
-        for (lines, first, last) in [
-            (Some((50, 52)), "46", "55"),
-            (Some((1, 1)), "1", "10"),
-            (Some((100, 100)), "91", "100"),
-            (None, "1", "10"),
-        ] {
-            let shown = file_around(&file, lines, 10).unwrap();
-            let ends = (shown.lines().next(), shown.lines().last());
-            assert_eq!(ends, (Some(first), Some(last)), "{lines:?}");
-        }
-        let keys = folder.path().join(".env");
-        std::fs::write(&keys, "KEY=1").unwrap();
-        assert_eq!(file_around(&keys, None, 10), None);
-        assert_eq!(file_around(folder.path(), None, 10), None);
-        assert_eq!(file_around(Path::new("relative"), None, 10), None);
-    }
+    Ok(registry.info(&id).unwrap_or_else(|| ModelInfo::named(id)))
 }

@@ -13,7 +13,6 @@ mod kept;
 mod login;
 mod operations;
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,8 +29,8 @@ use super::prompt::{Accepted, Prompt};
 use super::subagent::{Lineage, Report, SubagentSink, Task};
 use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared, mcp_parts};
-use crate::base::{ChatId, ModelId, ToolCallId};
-use crate::llm::{Message, Part, Provider};
+use crate::base::{ChatId, ModelId};
+use crate::llm::{Message, Provider};
 use crate::store::StoreError;
 
 /// Commands that may wait in a chat's inbox.
@@ -45,6 +44,7 @@ const SERVERS_WAIT: Duration = Duration::from_secs(3);
 /// Under which name the store keeps the task list.
 const TASKS: &str = "tasks";
 
+pub use equip::SwitchedOff;
 use instruct::Pinned;
 pub(super) use instruct::listed_commands;
 pub(super) use operations::Operation;
@@ -146,6 +146,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>, lineage: Op
         prompts: 0,
         named_by_user: false,
         loaded: false,
+        unanswered: false,
         running: None,
         login: None,
         memory: Arc::new(memory),
@@ -177,6 +178,8 @@ struct ChatActor {
     prompts: u32,
     named_by_user: bool,
     loaded: bool,
+    /// The last turn in the store has no end: the server that ran it was killed, or the model failed.
+    unanswered: bool,
     running: Option<Running>,
     /// Whose next message belongs to a login.
     login: Option<Login>,
@@ -339,7 +342,6 @@ impl ChatActor {
             variant_payload,
             system,
             history: self.history.clone(),
-            used_call_ids: call_ids(&self.history),
             tools,
             totals: self.totals,
             open: open.clone(),
@@ -380,13 +382,4 @@ impl ChatActor {
     }
 }
 
-fn call_ids(history: &[Message]) -> HashSet<ToolCallId> {
-    history
-        .iter()
-        .flat_map(|message| &message.parts)
-        .filter_map(|part| match part {
-            Part::ToolCall { id, .. } => Some(ToolCallId::new(id.as_str())),
-            _ => None,
-        })
-        .collect()
 }

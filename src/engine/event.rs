@@ -59,6 +59,11 @@ pub enum ChatEvent {
     SystemText(String),
     /// Why the turn failed, as a text from us. At most one per turn, before it finishes.
     Failed(String),
+    /// The turn ends for another reason than that the model is done, or that it failed. At most one
+    /// per turn, before it finishes.
+    Ending(Ending),
+    /// What was said so far is being replaced by a summary.
+    Compaction(Compaction),
     /// A piece of the model's answer.
     Text(String),
     ReasonStarted {
@@ -109,6 +114,27 @@ pub enum ChatEvent {
     /// Everything that was shown of this chat is gone; what follows is the chat as it is now.
     Cleared,
     Deleted,
+}
+
+/// Why a turn ends before the model is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The answer reached the model's output limit.
+    MaxTokens,
+    /// The model was called as often as a turn may.
+    MaxSteps,
+    /// The model or its provider declined.
+    Refused,
+    /// The user stopped it.
+    Stopped,
+}
+
+/// How far a compaction is. One that was begun and not ended ends with its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compaction {
+    Started,
+    Done { summary: String },
+    Failed { reason: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

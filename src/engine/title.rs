@@ -20,9 +20,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct TitleJob {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) model: ModelId,
-    pub(super) history: Vec<Message>,
-    /// How the model is asked for it.
+    /// How the title is asked for.
     pub(super) instructions: String,
+    pub(super) history: Vec<Message>,
 }
 
 impl TitleJob {

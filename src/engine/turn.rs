@@ -14,7 +14,6 @@ mod gather;
 mod hooked;
 mod open;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -22,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::chat_tools::TurnTools;
 use super::emitter::{Emitter, Stopped};
-use super::event::{ChatEvent, UsageReport};
+use super::event::{ChatEvent, Ending, UsageReport};
 use super::prompt::Held;
 use super::request;
 use super::subagent::Lineage;
@@ -50,7 +49,6 @@ pub(super) struct Turn {
     pub(super) variant_payload: request::Payload,
     pub(super) system: String,
     pub(super) history: Vec<Message>,
-    pub(super) used_call_ids: HashSet<ToolCallId>,
     pub(super) tools: TurnTools,
     pub(super) totals: Totals,
     pub(super) open: OpenState,
@@ -220,6 +218,7 @@ impl Turn {
             }
         }
         self.end = TurnEnd::OutOfSteps(self.max_steps);
+        self.emitter.emit(ChatEvent::Ending(Ending::MaxSteps)).await?;
         let text = format!(
             "\n\nThis turn was ended after {} model calls. Raise `chat.maxSteps` in the configuration, or \
              write \"continue\" to go on.",
@@ -257,6 +256,12 @@ impl Turn {
             self.emitter.emit(ChatEvent::SystemText(notice.into())).await?;
         }
         if calls.is_empty() {
+            let ending = match stop {
+                StopReason::MaxTokens => Some(Ending::MaxTokens),
+                StopReason::Refusal => Some(Ending::Refused),
+                StopReason::EndTurn | StopReason::ToolCalls => None,
+            };
+            self.emit_all(ending.map(ChatEvent::Ending)).await?;
             return Ok(false);
         }
         for call in &calls {

@@ -98,8 +98,20 @@ impl Surroundings {
         servers: Servers,
         pace: Pace,
     ) -> Engine {
+        self.engine_with(loaded, sink, host, servers, pace, self.store())
+    }
+
+    /// The same with a history that is open already.
+    pub(super) fn engine_with(
+        &self,
+        loaded: &mut Loaded,
+        sink: Arc<dyn EventSink>,
+        host: Arc<dyn Host>,
+        servers: Servers,
+        pace: Pace,
+        store: Store,
+    ) -> Engine {
         let registry = self.registry(loaded);
-        let store = Store::at(history_file(&self.environment.dirs));
         let loaded = Arc::new(loaded.clone());
         let outputs = Some(self.environment.dirs.cache.join("toolCallOutputs"));
         let secrets = self.secrets();
@@ -118,6 +130,11 @@ impl Surroundings {
             hook_setting: self.hook_setting(),
             pace,
         })
+    }
+
+    /// The history of this user; opened when it is first needed.
+    pub(super) fn store(&self) -> Store {
+        Store::at(history_file(&self.environment.dirs))
     }
 
     /// Where rules, skills, commands and agents are, and what of them the user trusts.
@@ -191,6 +208,16 @@ impl Surroundings {
         files.push(self.trust().file().to_owned());
         files
     }
+}
+
+/// The folder that a program was started in, for contracts in which nobody names another one.
+pub(super) fn workspace_in(folder: Option<&Path>) -> Arc<Workspace> {
+    let folders: Vec<_> = folder.and_then(Path::to_str).map(|path| (path.to_owned(), None)).into_iter().collect();
+    let (workspace, warnings) = Workspace::from_folders(&folders);
+    for warning in warnings {
+        tracing::warn!(%warning, "the current folder is not used");
+    }
+    Arc::new(workspace)
 }
 
 /// Where the chats are kept.

@@ -36,7 +36,7 @@ use crate::transport::envelope::{INVALID_PARAMS, Rules};
 use crate::transport::newline::{self, Connection, Dialect};
 use backend::Backend;
 use desk::{Desk, End};
-pub use methods::{METHODS, Method};
+pub use methods::METHODS;
 
 /// A specification may have 50 MB, and is escaped once more inside of a line.
 const DIALECT: Dialect =

@@ -288,7 +288,7 @@ pub(super) fn list(connection: &Connection, query: &ListQuery) -> rusqlite::Resu
     // Two statements, because a condition that may be absent would keep SQLite from its index.
     let filter = if query.workspace_key.is_some() { "AND workspace_key = ?2" } else { "" };
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT id, title, model, created_at, updated_at, message_count
+        "SELECT id, title, model, created_at, updated_at, message_count, workspace_key
          FROM chats WHERE parent_chat IS NULL {filter}
          ORDER BY {column} DESC, rowid DESC LIMIT ?1"
     ))?;
@@ -305,6 +305,7 @@ pub(super) fn list(connection: &Connection, query: &ListQuery) -> rusqlite::Resu
                 created_at: row.get(3)?,
                 updated_at: row.get(4)?,
                 message_count: from_column(row.get(5)?),
+                workspace_key: row.get(6)?,
             })
         })?
         .collect()

@@ -187,6 +187,7 @@ pub enum ListSort {
 pub struct ChatSummary {
     pub id: ChatId,
     pub title: Option<String>,
+    pub workspace_key: Option<String>,
     pub model: Option<ModelId>,
     pub created_at: i64,
     pub updated_at: i64,

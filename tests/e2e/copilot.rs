@@ -11,16 +11,15 @@ mod offline;
 use std::ops::{Deref, DerefMut};
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
+use crate::lines::LineServer;
 use crate::mock_llm::MockLlm;
-use crate::peer::{HANG_GUARD, Peer, text_of};
+use crate::peer::{Peer, text_of};
 use crate::server::{Builder, TestServer};
 
 /// A running server and its application.
 pub(super) struct Copilot {
-    peer: Peer,
-    ended: oneshot::Receiver<std::io::Result<()>>,
+    server: LineServer,
     /// Holds the folders.
     pub(super) home: Builder,
 }
@@ -49,19 +48,8 @@ impl Copilot {
 
     pub(super) fn at_home(home: Builder) -> Self {
         let surroundings = home.surroundings();
-        let (server_input, client_output) = std::io::pipe().unwrap();
-        let (client_input, server_output) = std::io::pipe().unwrap();
-        let (over, ended) = oneshot::channel();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            let served = eca::frontends::copilot::serve(server_input, server_output, surroundings);
-            let result = runtime.block_on(async { tokio::spawn(served).await });
-            runtime.shutdown_background();
-            if let Ok(result) = result {
-                let _ = over.send(result);
-            }
-        });
-        Self { peer: Peer::of_lines(client_input, client_output), ended, home }
+        let server = LineServer::start(|input, output| eca::frontends::copilot::serve(input, output, surroundings));
+        Self { server, home }
     }
 
     /// A request, its chunks and its answer; what belongs to others stays unread.
@@ -94,9 +82,7 @@ impl Copilot {
     }
 
     pub(super) async fn wait_for_end(mut self) {
-        let ended = tokio::time::timeout(HANG_GUARD, &mut self.ended).await;
-        ended.expect("the server did not end").expect("the server broke").expect("the server failed");
-        self.end_of_output().await;
+        self.server.wait_for_end().await;
         let unread: Vec<String> = self.take_unread().iter().map(text_of).collect();
         assert!(unread.is_empty(), "nobody read:\n  {}", unread.join("\n  "));
     }
@@ -127,13 +113,13 @@ impl Answered {
 impl Deref for Copilot {
     type Target = Peer;
     fn deref(&self) -> &Peer {
-        &self.peer
+        &self.server
     }
 }
 
 impl DerefMut for Copilot {
     fn deref_mut(&mut self) -> &mut Peer {
-        &mut self.peer
+        &mut self.server
     }
 }
 

@@ -11,6 +11,8 @@ mod peer;
 #[path = "../support/server.rs"]
 mod server;
 
+mod acp;
+mod acp_draft;
 mod approvals;
 mod assist;
 mod chat;
@@ -19,9 +21,13 @@ mod configuration;
 mod contexts;
 mod copilot;
 mod dialects;
+mod documents;
 mod errors;
 mod framing;
+mod front_ends;
 mod handshake;
+mod interleavings;
+mod lines;
 mod login;
 mod mcp;
 mod models;
@@ -32,4 +38,5 @@ mod stock_server;
 mod stop;
 mod store;
 mod subagents;
+mod tool_kinds;
 mod tools;

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use super::super::event::{ChatEvent, ChatStatus};
+use super::super::event::{ChatEvent, ChatStatus, Ending};
 use super::super::request;
 use super::super::tool_call::{OpenCall, machine};
 use super::super::tools::task::{self, TaskList};
@@ -117,6 +117,7 @@ impl ChatActor {
         let closed = open.close();
         self.keep_results(closed.results).await;
         self.keep(request::stopped_answer(closed.parts)).await;
+        self.emit(ChatEvent::Ending(Ending::Stopped)).await;
         self.emit(ChatEvent::SystemText("\n\nStopped.".into())).await;
         for event in closed.events {
             self.emit(event).await;

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::super::Shared;
 use super::super::chat_tools::{ChatMemory, TurnTools};
 use super::super::hooks::Hooks;
 use super::super::journal::ChatJournal;
@@ -13,6 +12,7 @@ use super::super::tools::fetch_rule::{FetchRule, ScopedRules};
 use super::super::tools::skill::SkillTool;
 use super::super::tools::spawn_agent::{self, SpawnAgent};
 use super::super::tools::task::TaskTool;
+use super::super::{Engine, Shared};
 use super::ChatActor;
 use crate::approval::{self, Roots, Rules};
 use crate::base::ModelId;
@@ -22,7 +22,7 @@ use crate::customization::hooks::{ChatFacts, Setting};
 use crate::customization::template;
 use crate::host::Capabilities;
 use crate::llm::ModelInfo;
-use crate::tool::{Tool, ToolSpec};
+use crate::tool::{Tool, ToolOrigin, ToolSpec};
 use crate::tools::custom::custom_tools;
 use crate::tools::{editor, fetch};
 
@@ -95,6 +95,34 @@ impl Shared {
             (spec, is_disabled)
         };
         possible.map(listed).collect()
+    }
+}
+
+impl Engine {
+    /// Which tools an agent is not offered, those of MCP servers included.
+    pub fn switched_off(&self, agent: &str) -> SwitchedOff {
+        SwitchedOff(Choice::of(self.shared.settings().config(), agent, self.shared.host.capabilities(), false))
+    }
+}
+
+/// Which tools an agent is not offered.
+pub struct SwitchedOff(Choice);
+
+impl std::fmt::Debug for SwitchedOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SwitchedOff").field("disabled", &self.0.disabled).finish_non_exhaustive()
+    }
+}
+
+impl SwitchedOff {
+    /// Whether this tool of an MCP server is one of them.
+    pub fn has(&self, server: &str, tool: &str) -> bool {
+        let spec = ToolSpec {
+            server: server.to_owned(),
+            origin: ToolOrigin::Mcp,
+            ..ToolSpec::native(tool, "", serde_json::Value::Null)
+        };
+        self.0.is_disabled(&spec)
     }
 }
 
@@ -185,10 +213,10 @@ impl ChatActor {
             hooks: self.hooks(prompt),
             facts: Arc::new(self.facts(prompt, agent, Some(model))),
             memory: Arc::clone(&self.memory),
-            remembered: match choice.settings.approval.remember_for {
-                RememberFor::Chat => Arc::clone(&self.memory.remembered),
-                RememberFor::Server => Arc::clone(&shared.remembered),
-            },
+            consents: Arc::clone(match choice.settings.approval.remember_for {
+                RememberFor::Chat => &self.memory.remembered,
+                RememberFor::Server => &shared.consents,
+            }),
             live: Arc::clone(&self.live.mail),
             agent: agent.to_owned(),
             workspace: Arc::clone(&prompt.workspace),

@@ -139,6 +139,9 @@ impl ChatActor {
             Ok(Some(stored)) => {
                 let prompts = stored.messages.iter().filter(|entry| entry.kind == MessageKind::User).count();
                 self.prompts = u32::try_from(prompts).unwrap_or(u32::MAX);
+                self.memory.note_calls(stored.messages.iter().map(|entry| &entry.message));
+                let last = stored.messages.last().map(|entry| entry.kind.clone());
+                self.unanswered = !matches!(last, None | Some(MessageKind::Marker | MessageKind::SystemNote));
                 self.history = operations::since_compaction(stored.messages);
                 self.live.mail.set_trust(stored.trust.unwrap_or(false));
                 self.model = stored.model;

@@ -7,7 +7,7 @@
 use tokio::sync::oneshot;
 
 use super::super::emitter::Stopped;
-use super::super::event::ChatEvent;
+use super::super::event::{ChatEvent, Compaction};
 use super::super::request;
 use super::{AskError, Turn, TurnEvent};
 use crate::customization::prompt;
@@ -55,6 +55,7 @@ impl Turn {
             return Ok(false);
         }
         self.emitter.emit(ChatEvent::Progress("Compacting...".into())).await?;
+        self.emitter.emit(ChatEvent::Compaction(Compaction::Started)).await?;
         if cause == Cause::Overflow {
             leave_out_old_outputs(&mut self.history);
         }
@@ -62,6 +63,9 @@ impl Turn {
             Err(AskError::Stopped) => return Err(Stopped),
             Err(AskError::Llm(error)) => {
                 let text = format!("The chat could not be compacted: {}", error.user_text);
+                self.emitter
+                    .emit(ChatEvent::Compaction(Compaction::Failed { reason: error.user_text.clone() }))
+                    .await?;
                 self.fail(&text).await?;
                 return Ok(false);
             }
@@ -76,6 +80,7 @@ impl Turn {
         self.history = vec![message.clone()];
         let (done, kept) = oneshot::channel();
         self.tell(TurnEvent::Compacted { message, automatic: cause.is_automatic(), done }, kept).await?;
+        self.emitter.emit(ChatEvent::Compaction(Compaction::Done { summary })).await?;
         let by = if cause.is_automatic() { " automatically, to make room" } else { "" };
         let text = format!("\n\nThe chat was compacted{by}. Everything said so far is kept and can be searched.\n\n");
         self.emitter.emit(ChatEvent::SystemText(text)).await?;

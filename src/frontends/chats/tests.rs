@@ -16,6 +16,7 @@ fn summary(id: &str, title: Option<&str>) -> ChatSummary {
         created_at: 0,
         updated_at: NOW - 120_000,
         message_count: 3,
+        workspace_key: None,
     }
 }
 

@@ -20,6 +20,7 @@ use super::job::Job;
 use super::methods::{CANCEL, CANCEL_REQUEST, EXIT, INITIALIZE, SHUTDOWN, Work};
 use super::params::{Call, Initialize, wrapped};
 use super::{customize, generate};
+use crate::frontends::answers::Answers;
 use crate::frontends::traffic;
 use crate::transport::newline::Peer;
 use crate::transport::{ByteHold, Id, Incoming, Message, Outcome, ResponseError};
@@ -36,8 +37,7 @@ pub(super) struct Desk {
     /// Turns with the models.
     pub(super) models: Semaphore,
     room: Arc<Semaphore>,
-    /// Answers that wait for the client to read.
-    late: Arc<Semaphore>,
+    answers: Answers,
     running: DashMap<Id, CancellationToken>,
     streaming: AtomicBool,
     tabs: Mutex<Tabs>,
@@ -55,11 +55,11 @@ impl Desk {
     pub(super) fn new(peer: Peer, backend: Backend) -> Arc<Self> {
         let parallel = usize::try_from(backend.settings().parallel_requests).unwrap_or(1);
         Arc::new(Self {
+            answers: Answers::new(peer.clone(), MOST_REQUESTS),
             peer,
             backend,
             models: Semaphore::new(parallel.clamp(1, MOST_REQUESTS)),
             room: Arc::new(Semaphore::new(MOST_REQUESTS)),
-            late: Arc::new(Semaphore::new(MOST_REQUESTS)),
             running: DashMap::new(),
             streaming: AtomicBool::new(true),
             tabs: Mutex::default(),
@@ -150,21 +150,8 @@ impl Desk {
         None
     }
 
-    /// Answers without waiting here: what comes next, an `exit` for one, must be heard although
-    /// the client does not read.
     fn answer(&self, id: Id, outcome: Outcome) {
-        if self.peer.respond_now(&id, &outcome) {
-            return;
-        }
-        let Ok(place) = Arc::clone(&self.late).try_acquire_owned() else {
-            tracing::warn!(%id, "the client floods us and does not read; a request is not answered");
-            return;
-        };
-        let peer = self.peer.clone();
-        tokio::spawn(async move {
-            let _ = peer.respond(&id, &outcome).await;
-            drop(place);
-        });
+        self.answers.give(id, outcome);
     }
 
     fn welcome(&self, client: &Initialize) -> Value {

@@ -1,21 +1,8 @@
 //! Every method of the contract, once; `docs/contracts.md` is compared with this table.
 
 use super::failure::{CUSTOMIZATION_FAILED, GENERATION_FAILED};
+use crate::frontends::method::{Method, method};
 use crate::transport::envelope::INTERNAL_ERROR;
-
-/// One method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Method {
-    pub name: &'static str,
-    /// `request`, `notification` or `either`.
-    pub kind: &'static str,
-    /// `to server` or `to client`.
-    pub direction: &'static str,
-}
-
-const fn method(name: &'static str, kind: &'static str, direction: &'static str) -> Method {
-    Method { name, kind, direction }
-}
 
 /// The table.
 pub const METHODS: &[Method] = &[

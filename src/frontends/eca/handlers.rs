@@ -1,6 +1,6 @@
 //! What each method of the protocol does, one module per area.
 
-mod assist;
+pub(super) mod assist;
 mod chat;
 mod history;
 pub(super) mod jobs;

@@ -13,7 +13,8 @@ use super::session::Session;
 use super::start::config_update;
 use super::to_wire::{Translator, Whose};
 use crate::engine::{ChatEvent, Event, EventSink, NoticeLevel};
-use crate::transport::{Frame, PushError};
+use crate::frontends::queue::queue;
+use crate::transport::Frame;
 
 /// An editor's sink: a slow editor makes the chat wait, nothing is dropped.
 pub(super) struct OutboxSink {
@@ -70,24 +71,7 @@ impl Speaker {
 
 impl EventSink for OutboxSink {
     fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
-        let mut frames = self.speaker.frames(event).into_iter();
-        while let Some(frame) = frames.next() {
-            match self.client.outbox.try_push(frame) {
-                Ok(()) => {}
-                Err(PushError::Closed) => return None,
-                Err(PushError::Full(frame)) => {
-                    let outbox = self.client.outbox.clone();
-                    return Some(Box::pin(async move {
-                        for frame in std::iter::once(frame).chain(frames) {
-                            if outbox.push(frame).await.is_err() {
-                                return;
-                            }
-                        }
-                    }));
-                }
-            }
-        }
-        None
+        queue(&self.client.outbox, self.speaker.frames(event))
     }
 }
 

@@ -46,8 +46,9 @@ impl Translator {
             ChatEvent::Text(text) => text_frames(whose, &text),
             ChatEvent::ReasonText { id, text } => reason_frames(whose, &id, &text),
             ChatEvent::ToolCall(call) => tool_call_frames(whose, call),
-            // ECA has no message for it; the end of the call has all of it.
-            ChatEvent::ToolOutput { .. } => Vec::new(),
+            // ECA has no message for these: the end of a call has all of its output, and texts say
+            // the rest.
+            ChatEvent::ToolOutput { .. } | ChatEvent::Ending(_) | ChatEvent::Compaction(_) => Vec::new(),
             other => vec![frame(whose, other)],
         }
     }
@@ -166,6 +167,8 @@ fn content(event: ChatEvent) -> (ChatRole, ChatContent) {
         | ChatEvent::Deleted
         | ChatEvent::Cleared
         | ChatEvent::Status(_)
+        | ChatEvent::Ending(_)
+        | ChatEvent::Compaction(_)
         | ChatEvent::ToolOutput { .. } => (System, plain(String::new(), None)),
     }
 }

@@ -181,6 +181,8 @@ impl<O: Write, E: Write> Screen<O, E> {
             | ChatEvent::ReasonStarted { .. }
             | ChatEvent::Title(_)
             | ChatEvent::ToolOutput { .. }
+            | ChatEvent::Ending(_)
+            | ChatEvent::Compaction(_)
             | ChatEvent::HookStarted { .. }
             | ChatEvent::HookFinished { .. }
             | ChatEvent::Flag { .. }

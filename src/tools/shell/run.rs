@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::ShellConfig;
+use crate::host::{HostError, TerminalCommand, TerminalEnd};
 use crate::process::program::{Program, Running, Stream};
 use crate::tool::{Content, LiveOutput, ToolContext, ToolOutput};
 
@@ -19,6 +20,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// So much of an output is shown while the program runs.
 const MAX_LIVE_BYTES: usize = 256 * 1024;
+
+/// So much of its output a terminal of the client keeps.
+const MAX_TERMINAL_BYTES: u64 = 256 * 1024;
 
 /// Which program runs a command line, and how it is told the command.
 pub(crate) fn shell_of(config: &ShellConfig, command: &str) -> (String, Vec<String>) {
@@ -79,6 +83,46 @@ pub(crate) async fn run(program: &Program, patience: Duration, context: &ToolCon
     running.let_go();
     let _ = tokio::time::timeout(LAST_BREATH, end_of(&mut running, &mut ears)).await;
     Ok(ears.finish(early))
+}
+
+/// The same in a terminal of the client, where it has some. Those know no sandbox, so what needs one
+/// runs here.
+pub(crate) async fn where_the_user_sees_it(
+    program: &Program,
+    patience: Duration,
+    context: &ToolContext,
+) -> Result<Finished, String> {
+    if program.confinement.is_some() || !context.host.capabilities().terminal {
+        return run(program, patience, context).await;
+    }
+    let command = TerminalCommand {
+        chat: context.chat.clone(),
+        call: context.call.clone(),
+        program: program.path.clone(),
+        args: program.args.clone(),
+        directory: program.directory.clone(),
+        variables: program.variables.clone(),
+        most_bytes: MAX_TERMINAL_BYTES,
+        patience,
+        stop: context.stop.clone(),
+    };
+    let ran = match context.host.run_in_terminal(command).await {
+        Ok(ran) => ran,
+        // Nothing was started, so nothing runs twice.
+        Err(HostError::Unsupported) => return run(program, patience, context).await,
+        Err(error) => return Err(format!("The terminal of the editor failed: {error}.")),
+    };
+    let mut ear = Ear::default();
+    let text = ear.cleaner.push(ran.output.as_bytes());
+    ear.keep(&text);
+    let cut = if ran.truncated { "[the beginning of the output is left out]\n" } else { "" };
+    let ending = match ran.end {
+        TerminalEnd::Code(code) => Ending::Code(code),
+        TerminalEnd::Signal(_) => Ending::Signal,
+        TerminalEnd::TimedOut => Ending::TimedOut(patience),
+        TerminalEnd::Stopped => Ending::Stopped,
+    };
+    Ok(Finished { ending, stdout: format!("{cut}{}", ear.finish()), stderr: String::new() })
 }
 
 async fn end_of(running: &mut Running, ears: &mut Ears) -> Ending {

@@ -80,8 +80,14 @@ impl Peer {
     }
 
     pub async fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), Closed> {
+        self.outbox.push(self.notification(method, params, None)).await
+    }
+
+    /// A notification, to be queued by whoever keeps an order of its own. `chat` names the chat whose
+    /// order it is part of.
+    pub fn notification(&self, method: &str, params: &impl Serialize, chat: Option<Arc<str>>) -> Frame {
         let body = body(&Outgoing { jsonrpc: self.version(), id: None, method, params });
-        self.outbox.push(Frame::Plain { body, chat: None, kind: Kind::Notification }).await
+        Frame::Plain { body, chat, kind: Kind::Notification }
     }
 
     /// Asks the peer and waits at most so long for the answer.
@@ -91,14 +97,37 @@ impl Peer {
         params: &(impl Serialize + Sync),
         wait: Duration,
     ) -> Result<Value, CallError> {
+        self.request_or(method, params, wait, |_| ()).await
+    }
+
+    /// The same; `unanswered` is told the request's id when nobody waits for its answer any more: it
+    /// took too long, or this was dropped.
+    pub async fn request_or(
+        &self,
+        method: &str,
+        params: &(impl Serialize + Sync),
+        wait: Duration,
+        unanswered: impl FnOnce(i64) + Send,
+    ) -> Result<Value, CallError> {
         let (id, answer) = self.pending.register().map_err(|_| CallError::TooMany)?;
+        let mut withdrawal = Withdrawal(Some((id, unanswered)));
         let body = body(&Outgoing { jsonrpc: self.version(), id: Some(id), method, params });
         let frame = Frame::Plain { body, chat: None, kind: Kind::Request };
         let exchange = async {
             self.outbox.push(frame).await.map_err(|_| CallError::Closed)?;
-            answer.await.ok_or(CallError::Closed)?.map_err(CallError::Refused)
+            let outcome = answer.await;
+            withdrawal.0 = None;
+            outcome.ok_or(CallError::Closed)?.map_err(CallError::Refused)
         };
         tokio::time::timeout(wait, exchange).await.map_err(|_| CallError::Timeout)?
+    }
+
+    /// A request whose answer nobody waits for, to be queued by whoever keeps an order of its own.
+    /// `chat` names the chat whose order it is part of.
+    pub fn unawaited(&self, method: &str, params: &impl Serialize, chat: Option<Arc<str>>) -> Frame {
+        let id = Some(self.pending.fresh_id());
+        let body = body(&Outgoing { jsonrpc: self.version(), id, method, params });
+        Frame::Plain { body, chat, kind: Kind::Request }
     }
 
     /// Hands the peer's answer to whoever waits for it; false when nobody does.
@@ -116,7 +145,8 @@ impl Peer {
         self.outbox.close();
     }
 
-    fn response(&self, id: &Id, outcome: &Outcome) -> Frame {
+    /// A response, to be queued by whoever keeps an order of its own.
+    pub fn response(&self, id: &Id, outcome: &Outcome) -> Frame {
         let error = outcome.as_ref().err().map(|error| ErrorObject {
             code: error.code,
             message: &error.message,
@@ -128,6 +158,17 @@ impl Peer {
 
     fn version(&self) -> Option<&'static str> {
         self.versioned.load(Ordering::Relaxed).then_some("2.0")
+    }
+}
+
+/// Speaks up when it is dropped before the answer came.
+struct Withdrawal<F: FnOnce(i64)>(Option<(i64, F)>);
+
+impl<F: FnOnce(i64)> Drop for Withdrawal<F> {
+    fn drop(&mut self) {
+        if let Some((id, unanswered)) = self.0.take() {
+            unanswered(id);
+        }
     }
 }
 

@@ -14,10 +14,11 @@ use lsp_types::notification::Notification;
 use super::super::client::notification;
 use super::super::service::{EcaServer, Take};
 use super::super::session::{Session, Started};
-use super::super::{from_wire, start, to_wire};
+use super::super::{from_wire, servers, to_wire};
 use crate::base::{ChatId, ModelId};
 use crate::engine::Engine;
-use crate::transport::{Frame, PushError};
+use crate::frontends::queue::queue;
+use crate::transport::Frame;
 
 impl Take<ChatSelectedModelChanged> for EcaServer {
     fn take(&self, params: ChatSelectedModelChangedParams) {
@@ -109,7 +110,8 @@ fn agent_selected(session: &Session, started: &Started, params: ChatSelectedAgen
     if chat.is_none() {
         session.select(|selection| selection.agent = Some(agent.to_owned()));
     }
-    frames.push(notification(ToolServerUpdated::METHOD, &start::native_tools(&started.engine, agent), None));
+    let lists = servers::tool_lists(started, agent);
+    frames.extend(lists.iter().map(|list| notification(ToolServerUpdated::METHOD, list, None)));
     frames
 }
 
@@ -146,23 +148,8 @@ fn updated(
 impl EcaServer {
     /// Queues `frames` in order, at once as long as there is room.
     pub(super) fn send(&self, frames: Vec<Frame>) {
-        let outbox = self.client().outbox.clone();
-        let mut frames = frames.into_iter();
-        while let Some(frame) = frames.next() {
-            match outbox.try_push(frame) {
-                Ok(()) => {}
-                Err(PushError::Closed) => return,
-                Err(PushError::Full(frame)) => {
-                    tokio::spawn(async move {
-                        for frame in std::iter::once(frame).chain(frames) {
-                            if outbox.push(frame).await.is_err() {
-                                return;
-                            }
-                        }
-                    });
-                    return;
-                }
-            }
+        if let Some(rest) = queue(&self.client().outbox, frames) {
+            tokio::spawn(rest);
         }
     }
 }
