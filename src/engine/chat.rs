@@ -381,5 +381,3 @@ impl ChatActor {
         say(&*self.sink, Event::Chat { chat: self.id.clone(), event }).await;
     }
 }
-
-}

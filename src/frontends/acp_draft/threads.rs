@@ -12,7 +12,7 @@ use super::methods::GET_THREAD_ENTRIES;
 use super::params::ThreadCall;
 use super::turns::{Answer, Turns};
 use crate::base::{ChatId, time};
-use crate::engine::{Done, Prompt, ReplyWhen};
+use crate::engine::{Done, Event, Prompt, ReplyWhen};
 use crate::llm::{Message, Part, Role};
 use crate::store::{ListQuery, PageQuery};
 use crate::transport::newline::Peer;

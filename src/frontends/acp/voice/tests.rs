@@ -38,7 +38,9 @@ impl Stage {
     }
 
     fn hear_of(&self, chat: &str, event: ChatEvent) {
-        assert!(self.voice.emit(Event::Chat { chat: ChatId::new(chat), event }).is_none(), "there is room");
+        let (chat, parent) = (ChatId::new(chat), ChatId::new("c\"1"));
+        let event = if chat == parent { Event::Chat { chat, event } } else { Event::Subagent { chat, parent, event } };
+        assert!(self.voice.emit(event).is_none(), "there is room");
     }
 
     /// Everything that was written.
