@@ -192,6 +192,15 @@ impl Tool for SpawnAgent {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let word = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        Some(match (word("agent"), word("activity")) {
+            ("", _) => "Spawning agent".to_owned(),
+            (agent, "") => agent.to_owned(),
+            (agent, activity) => format!("{agent}: {}", text::one_line(activity, MAX_ACTIVITY)),
+        })
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -199,13 +208,8 @@ impl Tool for SpawnAgent {
     ) -> BoxFuture<'a, Result<Preview, String>> {
         Box::pin(async move {
             let chosen = self.choose(arguments)?;
-            let activity = arguments.get("activity").and_then(Value::as_str).map(str::trim).unwrap_or_default();
-            let summary = match activity {
-                "" => chosen.agent.clone(),
-                activity => format!("{}: {}", chosen.agent, text::one_line(activity, MAX_ACTIVITY)),
-            };
-            let details = chosen.details(&self.chat_of(&context.call).await);
-            Ok(Preview { summary: Some(summary), details: Some(Details::Subagent(details)), ..Preview::default() })
+            let details = Some(Details::Subagent(chosen.details(&self.chat_of(&context.call).await)));
+            Ok(Preview { summary: self.summary(arguments), details, ..Preview::default() })
         })
     }
 
