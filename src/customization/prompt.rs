@@ -20,8 +20,6 @@ const INIT: &str = include_str!("prompts/init.md");
 const COMPLETION: &str = include_str!("prompts/completion.md");
 const REWRITE: &str = include_str!("prompts/rewrite.md");
 const SKILL_CREATE: &str = include_str!("prompts/skill_create.md");
-const COMPLETION: &str = include_str!("prompts/completion.md");
-const REWRITE: &str = include_str!("prompts/rewrite.md");
 
 /// The machine, as far as a model needs to know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

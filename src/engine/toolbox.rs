@@ -69,7 +69,6 @@ impl Toolbox {
     pub(super) fn offers(&self) -> Vec<llm::ToolSpec> {
         let offer = |(tool, name): (&Arc<dyn Tool>, &String)| {
             let spec = tool.spec();
-            let name = spec.full_name();
             llm::ToolSpec {
                 name: name.clone(),
                 description: self.descriptions.get(&spec.full_name()).unwrap_or(&spec.description).clone(),
