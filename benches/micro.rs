@@ -1,13 +1,8 @@
-//! The parts on the path of a chunk, each against the plainest code that could do a part of it, and
-//! the chat history at the sizes it may grow to, completion in a large workspace.
+//! The parts on the path of a chunk, each against the plainest code that could do a part of it.
 //!
 //! `cargo bench --bench micro` prints one table. Each line is the best of several rounds, because
 //! everything else that runs on the machine can only make a round slower.
 
-#[path = "support/history.rs"]
-mod history;
-#[path = "support/queries.rs"]
-mod queries;
 // What only the other benchmark uses is not dead.
 #[allow(dead_code)]
 #[path = "support/report.rs"]
@@ -59,8 +54,6 @@ fn main() -> ExitCode {
 fn measure() -> Outcome<Vec<Row>> {
     let mut rows = vec![decode()?, outbox()?, events()?];
     rows.extend(dialects()?);
-    rows.extend(history::rows()?);
-    rows.extend(queries::queries()?);
     Ok(rows)
 }
 

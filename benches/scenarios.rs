@@ -1,6 +1,8 @@
 //! What is measured, one file per question.
 
 pub(crate) mod chats;
+pub(crate) mod files;
+pub(crate) mod history;
 pub(crate) mod idle;
 pub(crate) mod latency;
 pub(crate) mod mcp;

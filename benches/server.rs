@@ -1,7 +1,8 @@
 //! Measures the real server from outside, over pipes and sockets, and prints one table.
 //!
 //! `cargo bench --bench server` runs everything; names after `--` choose: `start`, `idle`,
-//! `prompt`, `stream`, `latency`, `stall`, `chats`, `tools`, `mcp`. Every figure that depends on the machine is a ratio or a
+//! `prompt`, `stream`, `latency`, `stall`, `chats`, `tools`, `mcp`, `history`, `files`. Every figure that depends on the
+//! machine is a ratio or a
 //! difference to something measured in the same run. The exit code speaks of correctness only.
 
 mod scenarios;
@@ -9,12 +10,13 @@ mod support;
 
 use std::process::ExitCode;
 
-use scenarios::{chats, idle, latency, mcp, prompt, stall, start, stream, tools};
+use scenarios::{chats, files, history, idle, latency, mcp, prompt, stall, start, stream, tools};
 use support::mock::Mock;
 use support::report::Row;
 use support::{Outcome, mcp_server, relay, report};
 
-const NAMES: [&str; 9] = ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "tools", "mcp"];
+const NAMES: [&str; 11] =
+    ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "tools", "mcp", "history", "files"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -58,7 +60,9 @@ fn measure(arguments: &[String]) -> Outcome<Vec<Row>> {
             "stall" => stall::run(&mock)?,
             "chats" => chats::run(&mock)?,
             "tools" => tools::run(&mock)?,
-            _ => mcp::run(&mock)?,
+            "mcp" => mcp::run(&mock)?,
+            "history" => history::run()?,
+            _ => files::run()?,
         });
     }
     Ok(rows)

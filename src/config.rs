@@ -19,6 +19,7 @@ pub(crate) mod files;
 
 mod acp_draft;
 mod agents;
+mod assist;
 mod copilot;
 mod customization;
 mod decode;
@@ -26,6 +27,7 @@ mod document;
 mod gather;
 mod index;
 mod interpolate;
+mod legacy;
 mod mcp;
 mod netrc;
 mod network;
@@ -38,9 +40,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use acp_draft::AcpDraftConfig;
+pub use assist::AssistConfig;
 pub use copilot::CopilotConfig;
 pub use customization::{
-    AssistConfig, CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
+    CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
 pub use index::{IndexConfig, RepoMapConfig};
 pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
@@ -81,7 +84,6 @@ pub struct Config {
     /// By name, which is also the order they run in.
     pub hooks: BTreeMap<String, HookConfig>,
     pub prompts: PromptsConfig,
-    pub assist: AssistConfig,
     /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
     /// Chats that nobody used for so many days are let go; `None` keeps them.
@@ -91,6 +93,7 @@ pub struct Config {
     pub mcp: McpConfig,
     pub copilot: CopilotConfig,
     pub acp_draft: AcpDraftConfig,
+    pub assist: AssistConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -136,6 +139,8 @@ pub struct AgentConfig {
     pub inherit: Option<String>,
     /// The agents that may start it; all when absent.
     pub spawnable_by: Option<Vec<String>>,
+    /// What counts before the general `prompts`: see [`Config::prompts_of`].
+    pub prompts: PromptsConfig,
 }
 
 /// One entry of `variantsByModel`.
@@ -280,13 +285,13 @@ impl Default for Config {
             customization: CustomizationConfig::default(),
             hooks: BTreeMap::new(),
             prompts: PromptsConfig::default(),
-            assist: AssistConfig::default(),
             auto_compact_percentage: 75,
             chat_retention_days: None,
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
             copilot: CopilotConfig::default(),
             acp_draft: AcpDraftConfig::default(),
+            assist: AssistConfig::default(),
         }
     }
 }

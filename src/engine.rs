@@ -28,6 +28,7 @@ mod replay;
 mod request;
 mod session;
 mod settings;
+mod subagent;
 mod title;
 mod tool_call;
 mod toolbox;
@@ -66,6 +67,7 @@ pub use ask::{Answer, Models, Question};
 use chat::{ChatHandle, Command};
 pub use chat::{Done, OpenedChat, OperationError, PageInfo, SwitchedOff};
 pub use chat_tools::Decision;
+pub use chats::{DeleteError, Titles};
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
     ChatEvent, ChatStatus, Compaction, Ending, Event, EventSink, NoticeLevel, RejectReason, Share, ShareKind,
@@ -255,11 +257,7 @@ impl Engine {
 
     /// Ends the running turn of a chat, if there is one.
     pub fn stop(&self, chat: &ChatId) {
-        if let Some(handle) = self.shared.chats.get(chat) {
-            handle.interrupt();
-            // A full inbox means that many commands wait; the interruption above has ended the turn.
-            let _ = handle.send(Command::Stop);
-        }
+        self.shared.stop(chat);
     }
 
     /// The user's word on a call that waits for it. Nothing happens when none does.
@@ -284,22 +282,6 @@ impl Engine {
     pub fn steer_remove(&self, chat: &ChatId) {
         if let Some(handle) = self.shared.chats.get(chat) {
             let _ = handle.mail().take_steer();
-        }
-    }
-
-    /// Removes a chat from memory and store; a running turn is closed first. The client is told
-    /// before this returns, also when the chat was unknown.
-    pub async fn delete(&self, chat: &ChatId) -> Result<(), DeleteError> {
-        let (reply, done) = oneshot::channel();
-        self.shared
-            .with_handle(chat, chat::Origin::Client, |handle| {
-                handle.interrupt();
-                handle.send(Command::Delete { reply })
-            })
-            .map_err(|()| DeleteError::Busy)?;
-        match done.await {
-            Ok(result) => result.map_err(DeleteError::Store),
-            Err(_) => Err(DeleteError::ShuttingDown),
         }
     }
 
@@ -334,12 +316,13 @@ impl Engine {
         self.shared.listed_tools(agent)
     }
 
-    /// What can be typed after a slash, ours first.
+    /// What can be typed after a slash: prompts of MCP servers, our own commands, skills, the user's
+    /// commands. Clients show them in this order.
     pub async fn commands(&self, workspace: &Workspace) -> Vec<CommandInfo> {
         let settings = self.shared.settings();
         let customization = self.shared.instructions.of(workspace, settings.config(), &*self.shared.sink).await;
         let of_servers = mcp_parts::commands(&self.shared.servers);
-        commands::listed().chain(chat::listed_commands(&customization)).chain(of_servers).collect()
+        of_servers.into_iter().chain(commands::listed()).chain(chat::listed_commands(&customization)).collect()
     }
 
     /// The files of a workspace, to choose from.
@@ -461,7 +444,7 @@ impl Shared {
     ) -> T {
         match self.chats.entry(chat.clone()) {
             Entry::Occupied(entry) => action(entry.get()),
-            Entry::Vacant(entry) => action(&entry.insert(chat::spawn(chat.clone(), origin, Arc::clone(self)))),
+            Entry::Vacant(entry) => action(&entry.insert(chat::spawn(chat.clone(), origin, Arc::clone(self), None))),
         }
     }
 
@@ -488,14 +471,4 @@ pub enum ShutdownError {
     Chats,
     #[error("the chat history did not close in time")]
     Store,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum DeleteError {
-    #[error("the chat has too many messages waiting; try again when it has caught up")]
-    Busy,
-    #[error("the server is shutting down")]
-    ShuttingDown,
-    #[error("the chat could not be removed from the store: {0}")]
-    Store(StoreError),
 }

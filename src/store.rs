@@ -182,6 +182,13 @@ impl Store {
         self.write(move |connection| queries::add_usage(connection, &chat, last, cost)).await
     }
 
+    /// Adds what others used for a chat. What its own last call used stays.
+    pub async fn add_spending(&self, chat: &ChatId, usage: Usage, cost: Option<f64>) -> Result<bool, StoreError> {
+        let chat = chat.clone();
+        let cost = cost.filter(|dollars| dollars.is_finite());
+        self.write(move |connection| queries::add_spending(connection, &chat, usage, cost)).await
+    }
+
     /// The chat with its readable messages, or `None` when there is no such chat.
     pub async fn load(&self, chat: &ChatId) -> Result<Option<StoredChat>, StoreError> {
         let chat = chat.clone();

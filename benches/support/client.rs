@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,8 @@ pub(crate) struct Server {
     input: Option<ChildStdin>,
     frames: Frames<ChildStdout>,
     next_id: u64,
-    _home: tempfile::TempDir,
+    /// Of its own, unless somebody else keeps it.
+    _home: Option<tempfile::TempDir>,
 }
 
 /// What the benchmarks look at in a message.
@@ -85,7 +87,7 @@ impl Server {
     /// The same with more configuration.
     pub(crate) fn ready_with(mock: SocketAddr, more: &Value) -> Outcome<Self> {
         let mut server = Self::spawn()?;
-        server.send(&initialize_with(Some(mock), more))?;
+        server.send(&initialize_in(Some(mock), Path::new("/tmp"), more))?;
         server.read_response()?;
         server.notify("initialized", &json!({}))?;
         Ok(server)
@@ -93,10 +95,25 @@ impl Server {
 
     pub(crate) fn spawn() -> Outcome<Self> {
         let home = tempfile::tempdir()?;
-        let mut child = command(home.path()).spawn()?;
+        let mut server = Self::spawn_at(home.path())?;
+        server._home = Some(home);
+        Ok(server)
+    }
+
+    /// A server with a home that others prepared, working in this folder, without any model.
+    pub(crate) fn in_folder(home: &Path, folder: &Path) -> Outcome<Self> {
+        let mut server = Self::spawn_at(home)?;
+        server.send(&initialize_in(None, folder, &json!({})))?;
+        server.read_response()?;
+        server.notify("initialized", &json!({}))?;
+        Ok(server)
+    }
+
+    fn spawn_at(home: &Path) -> Outcome<Self> {
+        let mut child = command(home).spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or("no pipe from the server")?;
-        Ok(Self { child, input, frames: Frames::new(output), next_id: 1, _home: home })
+        Ok(Self { child, input, frames: Frames::new(output), next_id: 1, _home: None })
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -159,6 +176,34 @@ impl Server {
     pub(crate) fn warm_up(&mut self) -> Outcome<()> {
         self.prompt("warm-up", Plan::flood(10))?;
         self.read_turn("warm-up", |_, _| Ok(()))
+    }
+
+    /// What a request was answered with.
+    pub(crate) fn result_of(&mut self, method: &str, params: &Value) -> Outcome<Value> {
+        self.request(method, params)?;
+        loop {
+            let mut message: Value = serde_json::from_slice(self.read()?)?;
+            if message.get("id").is_some() && message.get("method").is_none() {
+                return match message.get("error") {
+                    Some(error) => Err(format!("{method}: {error}").into()),
+                    None => Ok(message["result"].take()),
+                };
+            }
+        }
+    }
+
+    /// The server's CPU time once it has nothing left to do.
+    pub(crate) fn settled_cpu(&self) -> Outcome<u64> {
+        let mut last = self.cpu_nanoseconds()?;
+        for _ in 0..1_000 {
+            std::thread::sleep(Duration::from_millis(2));
+            let now = self.cpu_nanoseconds()?;
+            if now == last {
+                return Ok(now);
+            }
+            last = now;
+        }
+        Err("the server does not come to rest".into())
     }
 
     pub(crate) fn cpu_nanoseconds(&self) -> Outcome<u64> {
@@ -238,10 +283,10 @@ pub(crate) fn command(home: &std::path::Path) -> Command {
 
 /// The first message of an editor.
 pub(crate) fn initialize(mock: Option<SocketAddr>) -> Vec<u8> {
-    initialize_with(mock, &json!({}))
+    initialize_in(mock, Path::new("/tmp"), &json!({}))
 }
 
-fn initialize_with(mock: Option<SocketAddr>, more: &Value) -> Vec<u8> {
+fn initialize_in(mock: Option<SocketAddr>, folder: &Path, more: &Value) -> Vec<u8> {
     let providers = mock.map(|address| {
         let models = json!({"bench-1": {}});
         json!({"mock": {"api": "openai-chat", "url": format!("http://{address}/v1"), "key": "none",
@@ -258,7 +303,7 @@ fn initialize_with(mock: Option<SocketAddr>, more: &Value) -> Vec<u8> {
         "processId": std::process::id(),
         "clientInfo": {"name": "bench", "version": "1"},
         "capabilities": {"codeAssistant": {"chat": true, "chatCapabilities": {"askQuestion": true}}},
-        "workspaceFolders": [{"uri": "file:///tmp", "name": "tmp"}],
+        "workspaceFolders": [{"uri": format!("file://{}", folder.display()), "name": "work"}],
         "initializationOptions": options,
     }}))
 }

@@ -12,6 +12,16 @@ pub fn prefix(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
+/// The text in parts of at most `max` bytes, cut at character borders; `max` is at least 4.
+pub fn pieces(text: &str, max: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let piece = prefix(rest, max);
+        rest = &rest[piece.len()..];
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// One line of at most `max` characters: control characters and runs of white space become one
 /// space, Markdown heading marks at the start are dropped.
 pub fn one_line(text: &str, max: usize) -> String {
@@ -79,6 +89,12 @@ mod tests {
     fn prefix_ends_on_a_character_border() {
         assert_eq!(prefix("aé", 2), "a");
         assert_eq!(prefix("aé", 3), "aé");
+    }
+
+    #[test]
+    fn pieces_are_the_text() {
+        assert_eq!(pieces("aéé", 4).collect::<Vec<_>>(), ["aé", "é"]);
+        assert_eq!(pieces("", 4).count(), 0);
     }
 
     #[test]

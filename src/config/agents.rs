@@ -5,7 +5,7 @@ mod read_only;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{AgentConfig, ApprovalOverride, ApprovalRule, Config, ToolCallConfig};
+use super::{AgentConfig, ApprovalOverride, ApprovalRule, Config, PromptsConfig, ToolCallConfig};
 
 /// The agent of everyday work, and the one that takes the place of an agent that does not exist.
 const CODE: &str = "code";
@@ -70,6 +70,11 @@ impl Config {
         let mut all = self.disabled_tools.clone();
         all.extend(own.into_iter().filter(|tool| !self.disabled_tools.contains(tool)));
         all
+    }
+
+    /// What is said to models when the agent works.
+    pub fn prompts_of(&self, name: &str) -> PromptsConfig {
+        self.agent_of(name).prompts.over(self.prompts.clone())
     }
 
     /// The agents that a user can select, the built-in ones first.
@@ -142,6 +147,7 @@ impl AgentConfig {
             auto_compact_percentage: self.auto_compact_percentage.or(base.auto_compact_percentage),
             inherit: self.inherit.or(base.inherit),
             spawnable_by: self.spawnable_by.or(base.spawnable_by),
+            prompts: self.prompts.over(base.prompts),
         }
     }
 }

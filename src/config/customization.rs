@@ -48,19 +48,21 @@ pub struct PromptsConfig {
     pub tools: BTreeMap<String, String>,
 }
 
-/// `completion` and `rewrite`: help beside the chats. Without a model of their own they use the
-/// chats' default.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AssistConfig {
-    pub completion_model: Option<String>,
-    pub rewrite_model: Option<String>,
-    /// Of a longer file, a rewrite is shown the lines around the selection.
-    pub full_file_max_lines: u32,
-}
-
-impl Default for AssistConfig {
-    fn default() -> Self {
-        Self { completion_model: None, rewrite_model: None, full_file_max_lines: 2_000 }
+impl PromptsConfig {
+    /// These, with `base` saying what they do not.
+    pub(super) fn over(self, base: Self) -> Self {
+        let mut tools = base.tools;
+        tools.extend(self.tools);
+        Self {
+            chat: self.chat.or(base.chat),
+            chat_title: self.chat_title.or(base.chat_title),
+            compact: self.compact.or(base.compact),
+            init: self.init.or(base.init),
+            skill_create: self.skill_create.or(base.skill_create),
+            completion: self.completion.or(base.completion),
+            rewrite: self.rewrite.or(base.rewrite),
+            tools,
+        }
     }
 }
 

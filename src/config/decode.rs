@@ -6,6 +6,7 @@
 //! secret.
 
 mod acp_draft;
+mod assist;
 mod choices;
 mod copilot;
 mod customization;
@@ -68,6 +69,7 @@ impl<'a> Decoder<'a> {
         self.customization(values, config);
         self.copilot(values, config);
         self.acp_draft(values, config);
+        self.assist(values, config);
         self.variants_by_model(values, config);
         self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);

@@ -11,7 +11,7 @@ use super::files::{is_inside, read_text, resolve};
 use super::interpolate::{self, Context};
 use super::load::{Loaded, Purity, Sources};
 use super::trust::{self, Withheld};
-use super::{ConfigProblem, decode, keys};
+use super::{ConfigProblem, decode, keys, legacy};
 
 /// A larger configuration is a mistake.
 pub(super) const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
@@ -63,7 +63,8 @@ impl<'a> Gathering<'a> {
         let names = ["pureConfig", "pure-config", "pure_config"];
         let is_pure = names.iter().any(|key| options.get(key) == Some(&Value::Bool(true)));
         match Document::from_value(OPTIONS_SOURCE, options) {
-            Ok(document) => {
+            Ok(mut document) => {
+                legacy::rename_prompts(&mut document.values, false);
                 self.loaded.written.push((OPTIONS_SOURCE.to_owned(), document.values.clone()));
                 decode::apply(&mut self.loaded.config, &document, true, &mut self.loaded.problems);
                 self.note_servers(&document.values);
@@ -75,7 +76,10 @@ impl<'a> Gathering<'a> {
 
     pub(super) fn text(&mut self, source: &str, text: &str, directory: &Path) {
         match Document::parse(source, text.to_owned()) {
-            Ok(document) => self.apply(document, &Origin { source, directory, written: None }),
+            Ok(mut document) => {
+                legacy::rename_prompts(&mut document.values, true);
+                self.apply(document, &Origin { source, directory, written: None });
+            }
             Err(problem) => self.report(problem, IGNORED),
         }
     }
@@ -137,7 +141,7 @@ impl<'a> Gathering<'a> {
         let parsed = read_text(file, MAX_CONFIG_BYTES)
             .map_err(problem)
             .and_then(|text| Ok((Document::parse(&source, text.clone())?, text)));
-        let (document, text) = match parsed {
+        let (mut document, text) = match parsed {
             Ok(parsed) => parsed,
             Err(problem) => {
                 // Somebody is in the middle of editing it; what it said before still holds.
@@ -151,6 +155,7 @@ impl<'a> Gathering<'a> {
                 (document, text)
             }
         };
+        legacy::rename_prompts(&mut document.values, true);
         self.loaded.texts.insert(file.to_owned(), text.clone());
         let directory = file.parent().unwrap_or(Path::new(""));
         let written = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();

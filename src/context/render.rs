@@ -306,6 +306,10 @@ fn file(
 fn file_block(path: &Path, lines: Option<(u64, u64)>, max: usize) -> Result<Block, String> {
     let read = files::read_text(path, lines, max)?;
     let mut block = Block::new("file", read.text).named("name", &path.display().to_string()).remarked(read.remark);
+    if lines.is_none() {
+        let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        block = block.of(usize::try_from(size).unwrap_or(usize::MAX));
+    }
     if let Some((first, last)) = lines {
         block = block.named("lines", &format!("{first}-{last}"));
     }

@@ -3,11 +3,13 @@
 //! The order in which a prompt is answered is the heart of the protocol; it is in [`accept`].
 
 mod accept;
+mod child;
 mod commands;
 mod ending;
 mod equip;
 mod hooked;
 mod instruct;
+mod kept;
 mod login;
 mod operations;
 
@@ -15,24 +17,21 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::chat_tools::{ChatMemory, TurnMail};
 use super::emitter::{Emitter, say};
-use super::event::{ChatEvent, ChatStatus, Event};
+use super::event::{ChatEvent, ChatStatus, Event, EventSink};
 use super::login::Login;
 use super::prompt::{Accepted, Prompt};
-use super::request;
-use super::title::TitleJob;
-use super::tools::task::TaskList;
+use super::subagent::{Lineage, Report, SubagentSink, Task};
 use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared, mcp_parts};
 use crate::base::{ChatId, ModelId};
-use crate::llm::{Message, Provider, Role};
-use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, StoreError, TitleSource};
+use crate::llm::{Message, Provider};
+use crate::store::StoreError;
 
 /// Commands that may wait in a chat's inbox.
 const INBOX: usize = 64;
@@ -44,8 +43,6 @@ const UNLOAD_AFTER: Duration = Duration::from_secs(10 * 60);
 const SERVERS_WAIT: Duration = Duration::from_secs(3);
 /// Under which name the store keeps the task list.
 const TASKS: &str = "tasks";
-/// A title is made at the first prompt and again when the subject is clearer.
-const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
 pub use equip::SwitchedOff;
 use instruct::Pinned;
@@ -66,6 +63,8 @@ pub(super) enum Command {
         operation: Operation,
         reply: operations::Reply,
     },
+    /// What a chat that works for another one is to do.
+    Task(Box<Task>),
     /// A title that was made beside a turn.
     Title(String),
     Shutdown {
@@ -118,12 +117,20 @@ impl ChatHandle {
     }
 }
 
-pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHandle {
+/// `lineage` is for a chat that works for another one.
+pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>, lineage: Option<Arc<Lineage>>) -> ChatHandle {
     let (sender, inbox) = mpsc::channel(INBOX);
+    let mut memory = ChatMemory::default();
+    let mut sink = Arc::clone(&shared.sink);
+    if let Some(lineage) = &lineage {
+        memory.remembered = Arc::clone(&lineage.remembered);
+        sink = Arc::new(SubagentSink::new(sink, lineage.parent.clone()));
+    }
+    let parent = lineage.as_ref().map(|lineage| Arc::clone(&lineage.mail));
     let live = Arc::new(Live {
         turn: Mutex::new(CancellationToken::new()),
         status: AtomicU8::new(0),
-        mail: Arc::new(TurnMail::default()),
+        mail: Arc::new(TurnMail::below(parent)),
     });
     let actor = ChatActor {
         id,
@@ -142,11 +149,15 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         unanswered: false,
         running: None,
         login: None,
-        memory: Arc::new(ChatMemory::default()),
+        memory: Arc::new(memory),
         pinned: None,
         start_contexts: Vec::new(),
         began: false,
         last: None,
+        sink,
+        lineage,
+        report: None,
+        ended: TurnEnd::Finished,
     };
     tokio::spawn(actor.run());
     ChatHandle { inbox: sender, live }
@@ -181,6 +192,14 @@ struct ChatActor {
     /// Whether the hooks for the beginning of the chat have run.
     began: bool,
     last: Option<hooked::Last>,
+    /// Where the events of this chat go.
+    sink: Arc<dyn EventSink>,
+    /// For whom this chat works.
+    lineage: Option<Arc<Lineage>>,
+    /// Who waits for the end of this chat's task.
+    report: Option<oneshot::Sender<Report>>,
+    /// How the last turn ended.
+    ended: TurnEnd,
 }
 
 struct Running {
@@ -228,6 +247,9 @@ impl ChatActor {
                     }
                 }
             }
+            if self.has_reported().await {
+                return;
+            }
         }
     }
 
@@ -237,6 +259,7 @@ impl ChatActor {
             Command::Prompt { prompt, reply } => self.on_prompt(*prompt, reply).await,
             Command::Stop => self.close_turn().await,
             Command::Operate { operation, reply } => self.on_operation(operation, reply).await,
+            Command::Task(task) => self.on_task(*task).await,
             Command::Title(title) => self.on_title(title).await,
             Command::Delete { reply } => {
                 self.close_turn().await;
@@ -282,7 +305,7 @@ impl ChatActor {
         let stop = CancellationToken::new();
         *self.live.turn.lock().unwrap_or_else(PoisonError::into_inner) = stop.clone();
         self.emit_status(ChatStatus::Running).await;
-        let title = self.title_job(&model, &provider);
+        let title = self.title_job(&model, &provider, prompt);
         let title_first = match (title, self.shared.pace) {
             (Some(job), Pace::Deterministic) => Some(job),
             (Some(job), Pace::Normal) => {
@@ -310,7 +333,7 @@ impl ChatActor {
         let mut system = self.system_prompt(prompt, agent, &model, &tools, &customization, &mut notes);
         system.push_str(&mcp_parts::instructions(&self.shared.servers));
         let turn = Turn {
-            emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.shared.sink), stop: stop.clone() },
+            emitter: Emitter { chat: self.id.clone(), sink: Arc::clone(&self.sink), stop: stop.clone() },
             provider,
             info: info.clone(),
             retry: settings.registry.retry(model.provider()),
@@ -334,132 +357,11 @@ impl ChatActor {
             told_progress: "",
             compacted: false,
             ended_by_hook: false,
-            prompts: settings.config().prompts.clone(),
+            prompts: settings.config().prompts_of(agent),
+            steps: self.lineage.clone(),
+            end: TurnEnd::Finished,
         };
         self.running = Some(Running { task: tokio::spawn(turn.run()), events, open, stop });
-    }
-
-    fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let settings = self.shared.settings();
-        let due = settings.config().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
-        due.then(|| TitleJob {
-            provider: Arc::clone(provider),
-            model: model.clone(),
-            instructions: crate::customization::prompt::title(&settings.config().prompts),
-            history: self.history.clone(),
-        })
-    }
-
-    fn make_title_aside(&self, job: TitleJob) {
-        let inbox = self.own_inbox.clone();
-        tokio::spawn(async move {
-            if let (Some(title), Some(inbox)) = (job.run().await, inbox.upgrade()) {
-                let _ = inbox.send(Command::Title(title)).await;
-            }
-        });
-    }
-
-    async fn on_title(&mut self, title: String) {
-        if self.named_by_user {
-            return;
-        }
-        self.keep_title(&title).await;
-        self.emit(ChatEvent::Title(title)).await;
-    }
-
-    async fn keep_title(&self, title: &str) {
-        if let Err(error) = self.shared.store.set_title(&self.id, title, TitleSource::Auto).await {
-            self.shared.warn_about_store(&error).await;
-        }
-    }
-
-    async fn on_turn_event(&mut self, event: TurnEvent) {
-        match event {
-            TurnEvent::Record { message, extra, done } => {
-                self.keep_with(message, extra).await;
-                let _ = done.send(());
-            }
-            TurnEvent::Steered { text, content_id, done } => {
-                let message = request::user_text(&text);
-                let item =
-                    NewMessage { content_id: Some(content_id), ..NewMessage::new(MessageKind::User, message.clone()) };
-                self.append(item).await;
-                self.history.push(message);
-                let _ = done.send(());
-            }
-            TurnEvent::Usage { last, cost, done } => {
-                self.totals.add(last, cost);
-                self.occupancy = last.occupancy();
-                if let Err(error) = self.shared.store.add_usage(&self.id, last, cost).await {
-                    self.shared.warn_about_store(&error).await;
-                }
-                let _ = done.send(());
-            }
-            TurnEvent::Compacted { message, automatic, done } => {
-                let extra =
-                    MessageExtra { compaction: Some(Compaction { auto: automatic }), ..MessageExtra::default() };
-                let marker =
-                    NewMessage { extra: extra.to_value(), ..NewMessage::new(MessageKind::Marker, message.clone()) };
-                self.append(marker).await;
-                self.history = vec![message];
-                let _ = done.send(());
-            }
-            TurnEvent::Title(title) => self.keep_title(&title).await,
-        }
-    }
-
-    async fn keep(&mut self, message: Message) {
-        self.keep_with(message, None).await;
-    }
-
-    async fn keep_with(&mut self, message: Message, extra: Option<Value>) {
-        let kind = match message.role {
-            Role::Assistant => MessageKind::Assistant,
-            Role::User => MessageKind::ToolResult,
-        };
-        self.append(NewMessage { extra, ..NewMessage::new(kind, message.clone()) }).await;
-        self.history.push(message);
-    }
-
-    async fn append(&self, item: NewMessage) {
-        if let Err(error) = self.shared.store.append(&self.id, vec![item]).await {
-            self.shared.warn_about_store(&error).await;
-        }
-    }
-
-    /// Brings the chat back from the store, once. Returns whether it was known before.
-    async fn load(&mut self) -> bool {
-        if std::mem::replace(&mut self.loaded, true) {
-            return true;
-        }
-        // An id that we just made up cannot be in the store.
-        if self.origin == Origin::Minted {
-            return true;
-        }
-        match self.shared.store.load(&self.id).await {
-            Ok(Some(stored)) => {
-                let prompts = stored.messages.iter().filter(|entry| entry.kind == MessageKind::User).count();
-                self.prompts = u32::try_from(prompts).unwrap_or(u32::MAX);
-                self.memory.note_calls(stored.messages.iter().map(|entry| &entry.message));
-                let last = stored.messages.last().map(|entry| entry.kind.clone());
-                self.unanswered = !matches!(last, None | Some(MessageKind::Marker | MessageKind::SystemNote));
-                self.history = operations::since_compaction(stored.messages);
-                self.live.mail.set_trust(stored.trust.unwrap_or(false));
-                self.model = stored.model;
-                self.totals = Totals { usage: stored.total_usage, cost: stored.cost_usd };
-                self.occupancy = stored.last_usage.occupancy();
-                if let Ok(Some(tasks)) = self.shared.store.state(&self.id, TASKS).await {
-                    *self.memory.tasks.lock().unwrap_or_else(PoisonError::into_inner) = TaskList::from_json(&tasks);
-                }
-                self.named_by_user = stored.title_source == Some(TitleSource::User);
-                true
-            }
-            Ok(None) => false,
-            Err(error) => {
-                self.shared.warn_about_store(&error).await;
-                false
-            }
-        }
     }
 
     async fn emit_status(&self, status: ChatStatus) {
@@ -476,11 +378,6 @@ impl ChatActor {
     }
 
     async fn emit(&self, event: ChatEvent) {
-        say_for(&self.shared, &self.id, event).await;
+        say(&*self.sink, Event::Chat { chat: self.id.clone(), event }).await;
     }
-}
-
-/// Says something about a chat.
-async fn say_for(shared: &Shared, chat: &ChatId, event: ChatEvent) {
-    say(&*shared.sink, Event::Chat { chat: chat.clone(), event }).await;
 }

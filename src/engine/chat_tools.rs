@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::hooks::Hooks;
@@ -13,6 +13,7 @@ use super::tool_call::OpenCall;
 use super::toolbox::Toolbox;
 use super::tools::fetch_rule::{FetchedRules, ScopedRules};
 use super::tools::task::TaskList;
+use super::turn::Totals;
 use crate::approval::{self, Remembered, Roots, Rules, Verdict};
 use crate::base::{ChatId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
@@ -39,12 +40,18 @@ pub(super) struct TurnMail {
     waiting: Mutex<HashMap<ToolCallId, oneshot::Sender<Decision>>>,
     steer: Mutex<String>,
     trust: AtomicBool,
+    /// Of the chat that this one works for.
+    parent: Option<Arc<TurnMail>>,
 }
 
 /// More text than anybody types while a tool runs.
 const MAX_STEER_BYTES: usize = 256 * 1024;
 
 impl TurnMail {
+    pub(super) fn below(parent: Option<Arc<Self>>) -> Self {
+        Self { parent, ..Self::default() }
+    }
+
     /// Resolves when the user decides about this call.
     pub(super) fn await_decision(&self, call: &ToolCallId) -> oneshot::Receiver<Decision> {
         let (sender, receiver) = oneshot::channel();
@@ -84,8 +91,9 @@ impl TurnMail {
         (!taken.trim().is_empty()).then_some(taken)
     }
 
+    /// Whoever trusts a chat trusts those that work for it, from one moment to the next.
     pub(super) fn trusts(&self) -> bool {
-        self.trust.load(Ordering::Relaxed)
+        self.trust.load(Ordering::Relaxed) || self.parent.as_ref().is_some_and(|parent| parent.trusts())
     }
 
     pub(super) fn set_trust(&self, trust: bool) {
@@ -97,7 +105,7 @@ impl TurnMail {
 pub(super) type Consents = Arc<Mutex<Remembered>>;
 
 /// What a chat's tools know from one turn to the next; gone when the chat leaves memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ChatMemory {
     pub(super) seen: Arc<SeenFiles>,
     pub(super) remembered: Consents,
@@ -105,6 +113,27 @@ pub(super) struct ChatMemory {
     pub(super) fetched_rules: Mutex<FetchedRules>,
     /// Of all calls that the client was told of, also of those that never got into the history.
     call_ids: Mutex<HashSet<ToolCallId>>,
+    /// What subagents used that this chat has not counted yet.
+    pub(super) spent: Arc<Mutex<Totals>>,
+    /// How many subagents may work at once.
+    pub(super) subagents: Semaphore,
+}
+
+/// Subagents of one chat that work at the same time; more wait for their turn.
+const MOST_SUBAGENTS: usize = 8;
+
+impl Default for ChatMemory {
+    fn default() -> Self {
+        Self {
+            seen: Arc::default(),
+            remembered: Arc::default(),
+            tasks: Mutex::default(),
+            fetched_rules: Mutex::default(),
+            call_ids: Mutex::default(),
+            spent: Arc::default(),
+            subagents: Semaphore::new(MOST_SUBAGENTS),
+        }
+    }
 }
 
 impl ChatMemory {
@@ -119,6 +148,12 @@ impl ChatMemory {
             _ => None,
         });
         self.call_ids().extend(calls);
+    }
+
+    /// What subagents used since this was last asked.
+    pub(super) fn take_spent(&self) -> Option<Totals> {
+        let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
+        (spent != Totals::default()).then_some(spent)
     }
 }
 

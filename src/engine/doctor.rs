@@ -59,7 +59,8 @@ async fn withheld_texts(shared: &Shared, workspace: &Workspace) -> String {
     let customization = shared.instructions.of(workspace, settings.config(), &*shared.sink).await;
     let line = |withheld: &crate::config::trust::Withheld| {
         let keys: Vec<&str> = withheld.keys.iter().map(|key| key.key.as_str()).collect();
-        format!("- not trusted, so only text: {} of `{}`\n", keys.join(", "), withheld.file.display())
+        let (keys, file) = (keys.join(", "), withheld.file.display());
+        format!("- not trusted, so only text: {keys} of `{file}`; `eca trust` in a terminal trusts it\n")
     };
     customization.withheld().iter().map(line).collect()
 }

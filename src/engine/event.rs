@@ -13,6 +13,12 @@ pub enum Event {
         chat: ChatId,
         event: ChatEvent,
     },
+    /// The same of a chat that works for another one.
+    Subagent {
+        chat: ChatId,
+        parent: ChatId,
+        event: ChatEvent,
+    },
     /// The list of models or the default model is another one than before.
     ModelsChanged,
     /// A provider's login or models are others than before.

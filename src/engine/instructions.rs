@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::emitter::say;
 use super::event::{Event, EventSink, NoticeLevel};
@@ -27,8 +27,12 @@ pub type FindSources = Arc<dyn Fn(&Workspace, &Config) -> Sources + Send + Sync>
 pub(super) struct Instructions {
     find: FindSources,
     pub(super) environment: Environment,
-    kept: Mutex<HashMap<String, Kept>>,
+    /// By the key of the workspace. Each is locked by itself while it is read: a command in the files
+    /// of one workspace may take its time, and nobody in another one waits for it.
+    kept: Mutex<HashMap<String, Arc<Place>>>,
 }
+
+type Place = AsyncMutex<Option<Kept>>;
 
 struct Kept {
     customization: Arc<Customization>,
@@ -47,40 +51,45 @@ impl Instructions {
 
     /// What counts in this workspace now. Problems are told once.
     pub(super) async fn of(&self, workspace: &Workspace, config: &Config, sink: &dyn EventSink) -> Arc<Customization> {
-        let key = workspace.key();
+        let place = self.place(workspace.key());
+        let mut kept = place.lock().await;
         let sources = Arc::new((self.find)(workspace, config));
-        let mut all = self.kept.lock().await;
-        let previous = all.remove(&key);
-        if let Some(kept) =
-            previous.as_ref().filter(|kept| kept.settings == config.customization && kept.trusted == sources.trusted)
+        let previous = kept.take();
+        if let Some(current) = previous
+            .as_ref()
+            .filter(|kept| kept.settings == config.customization && kept.trusted == sources.trusted)
+            .map(|kept| Arc::clone(&kept.customization))
         {
-            let asked = Arc::clone(&kept.customization);
+            let asked = Arc::clone(&current);
             let stale = tokio::task::spawn_blocking(move || asked.is_stale()).await.unwrap_or(true);
             if !stale {
-                let current = Arc::clone(&kept.customization);
-                all.extend(previous.map(|kept| (key, kept)));
+                *kept = previous;
                 return current;
             }
         }
         let (mut memory, told) = previous.map(|kept| (kept.memory, kept.told)).unwrap_or_default();
         let trusted = sources.trusted.clone();
         let (customization, problems) = Customization::load_complete(sources, &mut memory).await;
-        if all.len() >= MAX_KEPT {
-            all.clear();
-        }
-        let kept = Kept {
+        *kept = Some(Kept {
             customization: Arc::clone(&customization),
             settings: config.customization.clone(),
             trusted,
             memory,
             told: problems.clone(),
-        };
-        all.insert(key, kept);
-        drop(all);
+        });
+        drop(kept);
         for problem in problems.iter().filter(|problem| !told.contains(problem)) {
             say(sink, Event::Notice { level: NoticeLevel::Warning, text: problem.to_string() }).await;
         }
         customization
+    }
+
+    fn place(&self, key: String) -> Arc<Place> {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_KEPT && !all.contains_key(&key) {
+            all.clear();
+        }
+        Arc::clone(all.entry(key).or_default())
     }
 
     /// What templates may ask for.
@@ -100,7 +109,7 @@ impl Instructions {
         let About { config, customization, agent, model, workspace, variables, contexts, max_steps } = *about;
         let audience = Audience { agent, model: model.as_str() };
         let agent_config = config.agent_of(agent);
-        let agent_prompt = prompt::agent_prompt(agent, Some(&agent_config), &config.prompts, variables);
+        let agent_prompt = prompt::agent_prompt(agent, Some(&agent_config), &config.prompts_of(agent), variables);
         let rules = customization.rules.static_for(&audience, variables);
         let listed_rules = customization.rules.scoped_for(&audience);
         let skills: Vec<_> = customization.skills.iter().collect();

@@ -1,5 +1,6 @@
 //! The tools that one turn offers to its model.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,6 +24,8 @@ pub(super) struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     /// What the model sees each of them as.
     names: Vec<String>,
+    /// What the user wants said of a tool instead, by its full name.
+    descriptions: BTreeMap<String, String>,
 }
 
 /// What every vendor accepts as the name of a tool.
@@ -40,7 +43,11 @@ impl Toolbox {
             }
         }
         let names = offered_names(&kept);
-        Self { tools: kept, names }
+        Self { tools: kept, names, descriptions: BTreeMap::new() }
+    }
+
+    pub(super) fn described(self, descriptions: BTreeMap<String, String>) -> Self {
+        Self { descriptions, ..self }
     }
 
     /// What the model means by a name. It is offered `server__tool`, but some write native tools
@@ -64,7 +71,7 @@ impl Toolbox {
             let spec = tool.spec();
             llm::ToolSpec {
                 name: name.clone(),
-                description: spec.description.clone(),
+                description: self.descriptions.get(&spec.full_name()).unwrap_or(&spec.description).clone(),
                 parameters: Value::clone(&spec.parameters),
             }
         };

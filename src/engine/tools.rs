@@ -3,4 +3,5 @@
 pub(super) mod ask_user;
 pub(super) mod fetch_rule;
 pub(super) mod skill;
+pub(super) mod spawn_agent;
 pub(super) mod task;

@@ -24,6 +24,7 @@ use super::emitter::{Emitter, Stopped};
 use super::event::{ChatEvent, Ending, UsageReport};
 use super::prompt::Held;
 use super::request;
+use super::subagent::Lineage;
 use super::title::TitleJob;
 use super::tool_call::{OpenCall, RepeatGuard};
 use crate::base::{ContentId, ModelId, ToolCallId};
@@ -69,6 +70,9 @@ pub(super) struct Turn {
     /// Whether a hook wants the turn to end.
     pub(super) ended_by_hook: bool,
     pub(super) prompts: PromptsConfig,
+    /// Whoever wants to know how often the model was asked.
+    pub(super) steps: Option<Arc<Lineage>>,
+    pub(super) end: TurnEnd,
 }
 
 const GENERATING: &str = "Generating";
@@ -89,7 +93,8 @@ pub(super) enum TurnEvent {
     Usage {
         last: Usage,
         cost: Option<f64>,
-        done: oneshot::Sender<()>,
+        /// What the chat has used by then, with what others used for it.
+        done: oneshot::Sender<Totals>,
     },
     /// From now on the model's history begins with this message.
     Compacted {
@@ -100,9 +105,13 @@ pub(super) enum TurnEvent {
     Title(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TurnEnd {
     Finished,
+    /// The user knows why.
+    Failed(String),
+    /// It was not done after all the model calls it may make.
+    OutOfSteps(u32),
     Stopped,
 }
 
@@ -155,7 +164,7 @@ struct Answer {
 impl Turn {
     pub(super) async fn run(mut self) -> TurnEnd {
         match self.steps().await {
-            Ok(()) => TurnEnd::Finished,
+            Ok(()) => self.end,
             Err(Stopped) => TurnEnd::Stopped,
         }
     }
@@ -181,7 +190,10 @@ impl Turn {
         self.progress("Waiting model").await?;
         let mut repeats = RepeatGuard::default();
         let mut continued = 0;
-        for _ in 0..self.max_steps {
+        for step in 1..=self.max_steps {
+            if let Some(lineage) = &self.steps {
+                lineage.steps.send_replace(step);
+            }
             if self.is_nearly_full() && !self.make_room(Cause::NearlyFull).await? {
                 return Ok(());
             }
@@ -206,6 +218,7 @@ impl Turn {
             }
         }
         self.emitter.emit(ChatEvent::Ending(Ending::MaxSteps)).await?;
+        self.end = TurnEnd::OutOfSteps(self.max_steps);
         let text = format!(
             "\n\nThis turn was ended after {} model calls. Raise `chat.maxSteps` in the configuration, or \
              write \"continue\" to go on.",
@@ -390,9 +403,9 @@ impl Turn {
     /// Adds a call to what this chat has used, here and in the store. Returns what it cost.
     async fn count_usage(&mut self, last: Usage) -> Result<Option<f64>, Stopped> {
         let cost = self.info.as_ref().and_then(|info| info.cost).map(|cost: Cost| cost.of(last));
-        self.totals.add(last, cost);
-        let (done, kept) = oneshot::channel();
-        self.tell(TurnEvent::Usage { last, cost, done }, kept).await?;
+        let (done, counted) = oneshot::channel();
+        self.events.send(TurnEvent::Usage { last, cost, done }).await.map_err(|_| Stopped)?;
+        self.totals = counted.await.map_err(|_| Stopped)?;
         Ok(cost)
     }
 

@@ -11,8 +11,8 @@ use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
 use crate::config::trust::Withheld;
 use crate::config::{ConfigProblem, Dirs, Secret};
-use crate::customization;
 use crate::customization::hooks::Setting;
+use crate::customization::{self, Customization};
 use crate::engine::{Engine, EventSink, FindSources, Options, Pace};
 use crate::host::Host;
 use crate::mcp::{self, ServerEvent, Servers};
@@ -148,6 +148,15 @@ impl Surroundings {
             env: Arc::new(load::process_variable),
             isolated: config.customization.isolated,
         })
+    }
+
+    /// The rules, skills, commands and agents of a workspace that are not trusted, and why it matters.
+    pub(super) fn withheld_texts(&self, root: &Path, loaded: &Loaded) -> Vec<Withheld> {
+        let folder = root.to_str().map(|path| (path.to_owned(), None));
+        let (workspace, _) = Workspace::from_folders(&folder.into_iter().collect::<Vec<_>>());
+        let sources = Arc::new((self.find_sources())(&workspace, &loaded.config));
+        let (found, _) = Customization::load(&sources, &Memory::default());
+        found.withheld().to_vec()
     }
 
     fn hook_setting(&self) -> Setting {

@@ -95,7 +95,8 @@ fn decide(
         for problem in &loaded.problems {
             writeln!(out, "problem: {problem}")?;
         }
-        let Some(withheld) = loaded.withheld.first() else {
+        let texts = surroundings.withheld_texts(&root, &loaded);
+        let Some(withheld) = loaded.withheld.iter().chain(&texts).next() else {
             let text = if round == 0 { "Nothing to trust" } else { "Everything is trusted" };
             writeln!(out, "{text} in {}.", root.display())?;
             return Ok(OK);
@@ -129,8 +130,9 @@ fn workspace_of(path: Option<&Path>, folder: Option<&Path>) -> io::Result<PathBu
     }
     // The links of the file itself are not followed: it is trusted where it lies.
     let directory = named.parent().unwrap_or(Path::new("/"));
-    let is_own = directory.file_name().is_some_and(|name| name == ".eca");
-    found(if is_own { directory.parent().unwrap_or(directory) } else { directory })
+    let is_own = |above: &&Path| above.file_name().is_some_and(|name| name == ".eca" || name == ".agents");
+    let own = directory.ancestors().find(is_own).and_then(Path::parent);
+    found(own.unwrap_or(directory))
 }
 
 fn read(surroundings: &Surroundings, folder: Option<&Path>) -> Loaded {
@@ -212,11 +214,35 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_the_workspace_are_asked_about_too() {
+        let setup = Setup::new();
+        let rule = setup.root().join(".eca/rules/made.md");
+        std::fs::create_dir_all(rule.parent().unwrap()).unwrap();
+        std::fs::write(setup.root().join(".eca/rules/plain.md"), "Be good.").unwrap();
+        std::fs::write(&rule, "Today is ${cmd:date}.").unwrap();
+        let plain = TrustArgs::default();
+        let (code, text) = setup.run(&plain, None);
+        assert_eq!(code, FAILED);
+        assert!(
+            text.contains("made.md") && text.contains("could run programs") && !text.contains("plain.md"),
+            "{text}"
+        );
+        let (code, text) = setup.run(&TrustArgs { yes: true, ..plain.clone() }, None);
+        assert_eq!(code, OK, "{text}");
+        assert!(setup.surroundings.trust().trusted().contains_key(&rule));
+        assert_eq!(setup.run(&plain, None).0, OK, "nothing is left");
+        std::fs::write(&rule, "Today is ${cmd:rm -rf ~}.").unwrap();
+        assert_eq!(setup.run(&plain, None).0, FAILED, "another content is not trusted");
+    }
+
+    #[test]
     fn a_file_stands_for_its_workspace() {
         let setup = Setup::new();
         std::fs::write(setup.root().join(".eca/config.json"), "{}").unwrap();
         std::fs::write(setup.root().join("team.json"), "{}").unwrap();
-        for path in [".eca/config.json", "team.json", ".", ""] {
+        std::fs::create_dir_all(setup.root().join(".agents/skills/a")).unwrap();
+        std::fs::write(setup.root().join(".agents/skills/a/SKILL.md"), "").unwrap();
+        for path in [".eca/config.json", "team.json", ".", "", ".agents/skills/a/SKILL.md"] {
             assert_eq!(workspace_of(Some(Path::new(path)), Some(&setup.root())).unwrap(), setup.root(), "{path}");
         }
         assert!(workspace_of(Some(Path::new("missing")), Some(&setup.root())).is_err());

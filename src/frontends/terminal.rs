@@ -122,7 +122,7 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     if let Some(unknown) = args.agent.as_ref().filter(|agent| !agents.contains(agent)) {
         return Err(complain(&format!("there is no agent named {unknown:?}; there are {}", agents.join(", ")), USAGE));
     }
-    let can_ask = !args.json && io::stdin().is_terminal() && io::stderr().is_terminal();
+    let can_ask = !args.json && can_ask();
     let agent =
         args.agent.or_else(|| agents.contains(&loaded.config.default_agent).then_some(loaded.config.default_agent));
     let mut conversation = Conversation {
@@ -245,6 +245,11 @@ fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
+/// A question stands on stderr, and keys are read from stdin.
+fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 fn look() -> Look {
     let variable = |name: &str| load::process_variable(name).unwrap_or_default();
     let colours = variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
@@ -253,7 +258,7 @@ fn look() -> Look {
         (true, false) => Stream::Plain,
         (true, true) => Stream::Colours,
     };
-    Look { out: stream(io::stdout().is_terminal()), err: stream(io::stderr().is_terminal()) }
+    Look { out: stream(io::stdout().is_terminal()), err: stream(io::stderr().is_terminal()), can_ask: can_ask() }
 }
 
 /// To stderr, in the style of the command line's own complaints.

@@ -99,6 +99,9 @@ impl Store {
             // The rows of the other tables follow one by one; they are checked at the commit.
             connection.pragma_update(None, "defer_foreign_keys", true)?;
             connection.prepare_cached("UPDATE chats SET id = ?2 WHERE id = ?1")?.execute([from, to])?;
+            connection
+                .prepare_cached("UPDATE chats SET parent_chat = ?2 WHERE parent_chat = ?1")?
+                .execute([from, to])?;
             for table in ["messages", "flags", "chat_state", "changes"] {
                 let sql = format!("UPDATE {table} SET chat_id = ?2 WHERE chat_id = ?1");
                 connection.prepare_cached(&sql)?.execute([from, to])?;

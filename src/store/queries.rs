@@ -164,10 +164,32 @@ pub(super) fn state(connection: &Connection, chat: &ChatId, key: &str) -> rusqli
         .optional()
 }
 
+/// Counts a call of the chat's own model.
 pub(super) fn add_usage(
     connection: &Connection,
     chat: &ChatId,
     last: Usage,
+    cost: Option<f64>,
+) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(
+            "UPDATE chats SET last_input = ?2, last_output = ?3, last_cache_read = ?4, last_cache_write = ?5
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            chat.as_str(),
+            to_column(last.input),
+            to_column(last.output),
+            to_column(last.cache_read),
+            to_column(last.cache_write),
+        ])?;
+    add_spending(connection, chat, last, cost)
+}
+
+pub(super) fn add_spending(
+    connection: &Connection,
+    chat: &ChatId,
+    usage: Usage,
     cost: Option<f64>,
 ) -> rusqlite::Result<bool> {
     let changed = connection
@@ -177,16 +199,15 @@ pub(super) fn add_usage(
                  total_output = min(total_output + ?3, ?7),
                  total_cache_read = min(total_cache_read + ?4, ?7),
                  total_cache_write = min(total_cache_write + ?5, ?7),
-                 last_input = ?2, last_output = ?3, last_cache_read = ?4, last_cache_write = ?5,
                  cost_usd = CASE WHEN ?6 IS NULL THEN cost_usd ELSE coalesce(cost_usd, 0.0) + ?6 END
              WHERE id = ?1",
         )?
         .execute(params![
             chat.as_str(),
-            to_column(last.input),
-            to_column(last.output),
-            to_column(last.cache_read),
-            to_column(last.cache_write),
+            to_column(usage.input),
+            to_column(usage.output),
+            to_column(usage.cache_read),
+            to_column(usage.cache_write),
             cost,
             TOKEN_CAP
         ])?;

@@ -111,3 +111,29 @@ async fn what_cannot_be_read_is_named_and_the_rest_is_used() {
     assert_eq!(text_by("assistant", &turn), "ok");
     server.finish().await;
 }
+
+#[tokio::test]
+async fn what_has_no_room_is_cut_and_both_sides_are_told() {
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::text_stream(&["ok"]));
+    // 40 % of it, at four bytes per token, is 32,000 bytes.
+    let config = json!({"providers": {"mock": {"models": {"m1": {"limit": {"context": 20_000, "output": 1_000}}}}}});
+    let mut server = TestServer::with(&model).config(config).start().await;
+    let long = server.dirs.file("long.txt", &format!("{}the end of it", "a line of it\n".repeat(10_000)));
+    let small = server.dirs.file("small.txt", "all of this is shown");
+    let contexts = json!({"contexts": [{"type": "file", "path": long}, {"type": "file", "path": small}]});
+    let (sent, turn) = ask(&mut server, &model, contexts).await;
+    assert!(sent.contains("all of this is shown"), "whoever needs little gets it all");
+    assert!(
+        sent.contains("[cut here: ") && sent.contains(" of 130013 bytes are shown]"),
+        "{}",
+        &sent[sent.len() - 300..]
+    );
+    assert!(!sent.contains("the end of it") && (20_000..33_000).contains(&sent.len()), "{}", sent.len());
+    let notice = text_by("system", &turn);
+    assert!(
+        notice.contains("long.txt") && notice.contains("bytes are shown") && !notice.contains("small.txt"),
+        "{notice}"
+    );
+    server.finish().await;
+}

@@ -12,6 +12,7 @@ mod server;
 
 mod ends;
 mod frames;
+mod kills;
 mod lines;
 mod process;
 mod streams;

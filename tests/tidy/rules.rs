@@ -85,7 +85,7 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/config", "llm", &["Cost"], "a price in the configuration is the price the model vocabulary computes with"),
     ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
-    ("src/frontends/assemble.rs", "customization", &["self", "hooks"], "builds the engine's parts"),
+    ("src/frontends/assemble.rs", "customization", &["Customization", "self", "hooks"], "builds the engine's parts"),
     ("src/frontends/eca/handlers/history.rs", "store", &["PageQuery", "StoreError"], "pages of a chat as data"),
     ("src/frontends/eca/handlers/jobs.rs", "tools", &["jobs"], "shows background jobs as data"),
     (

@@ -53,6 +53,7 @@ impl<'a> Decoder<'a> {
         for name in agent.spawnable_by.iter_mut().flatten() {
             *name = current_agent_name(name).to_owned();
         }
+        self.object(entry, "prompts", |decoder, entry| decoder.prompts(entry, &mut agent.prompts));
         self.object(entry, "toolCall", |decoder, entry| {
             decoder.object(entry, "approval", |decoder, entry| decoder.approval(entry, &mut agent.approval));
         });
@@ -200,7 +201,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// A number of lines, characters or kibibytes.
-    fn size(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut usize, default: usize) {
+    pub(super) fn size(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut usize, default: usize) {
         let mut number = u32::try_from(*target).unwrap_or(u32::MAX);
         self.count(map, key, &mut number, u32::try_from(default).unwrap_or(u32::MAX), 1);
         *target = number as usize;

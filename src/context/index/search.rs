@@ -1,7 +1,10 @@
 //! Which paths a few typed letters mean, best first.
 //!
 //! Scoring a path well costs more than there is time for when nearly all of them fit, so a cheap
-//! score chooses those that are worth it.
+//! score of our own chooses those that are worth it. It speaks the matcher's numbers, so that both
+//! can stand in one list.
+
+mod quick;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,8 +18,8 @@ use crate::base::text::prefix;
 
 /// A longer query is cut: no path is found by so many letters that is not found by fewer.
 const MAX_QUERY: usize = 256;
-/// So many of one part are scored well.
-const MOST_SCORED_WELL: usize = 4_096;
+/// So many are scored well, all parts together.
+const MOST_SCORED_WELL: usize = 2_048;
 /// How often a search looks whether it is still wanted.
 const LOOK_UP_EVERY: usize = 512;
 
@@ -35,6 +38,8 @@ struct Word {
     letters: Utf32String,
     /// Whether `e` also stands for `é`; not the other way round.
     is_plain: bool,
+    /// The same letters, if they are such as most paths have.
+    ascii: Option<Box<[u8]>>,
 }
 
 impl Needle {
@@ -63,12 +68,13 @@ impl Word {
     fn new(word: &str) -> Self {
         let letters: Vec<char> = graphemes(word).map(to_lower_case).collect();
         let is_plain = letters.iter().all(|letter| normalize(*letter) == *letter);
-        let letters = if letters.iter().all(char::is_ascii) {
-            Utf32String::Ascii(letters.into_iter().collect::<String>().into())
+        if letters.iter().all(char::is_ascii) {
+            let letters: String = letters.into_iter().collect();
+            let ascii = Some(letters.as_bytes().into());
+            Self { letters: Utf32String::Ascii(letters.into()), is_plain, ascii }
         } else {
-            Utf32String::Unicode(letters.into())
-        };
-        Self { letters, is_plain }
+            Self { letters: Utf32String::Unicode(letters.into()), is_plain, ascii: None }
+        }
     }
 }
 
@@ -97,7 +103,7 @@ impl Candidates {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     score: Reverse<u32>,
-    length: usize,
+    length: u32,
     pub(super) id: Id,
 }
 
@@ -137,12 +143,13 @@ pub(super) fn search(
         let Some(view) = table.view(id) else { continue };
         if let Some(score) = scorer.quick(&view) {
             let length = if needle.is_blank() { 0 } else { view.path.len() };
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
             ranks.push(Rank { score: Reverse(score), length, id });
         }
     }
     if !needle.is_blank() {
         found.fitting = ranks.iter().map(|rank| rank.id).collect();
-        keep_best(&mut ranks, MOST_SCORED_WELL);
+        keep_best(&mut ranks, (MOST_SCORED_WELL / parts).max(limit));
         for rank in &mut ranks {
             let score = table.view(rank.id).and_then(|view| scorer.good(&view));
             rank.score = Reverse(score.unwrap_or(rank.score.0));
@@ -178,7 +185,16 @@ impl<'a> Scorer<'a> {
             let depth = view.path.bytes().filter(|byte| *byte == b'/').count();
             return Some(u32::MAX - u32::try_from(depth).unwrap_or(u32::MAX));
         }
-        self.score(view, Matcher::fuzzy_match_greedy)
+        if !view.is_ascii {
+            return self.score(view, Matcher::fuzzy_match_greedy);
+        }
+        let name = view.path.len() - view.name.len();
+        let mut total = 0;
+        for word in &self.needle.words {
+            // No path of plain letters has any other.
+            total += quick::score(view.path.as_bytes(), name, word.ascii.as_deref()?)?;
+        }
+        Some(total + self.needle.name.as_ref().map_or(0, |name| quick::name_bonus(view.name, name)))
     }
 
     fn good(&mut self, view: &View<'_>) -> Option<u32> {
@@ -206,20 +222,13 @@ impl<'a> Scorer<'a> {
 
 /// Who types a name means a file of this name more than a directory on the way to others.
 fn name_bonus(name: &str, wanted: &str) -> u32 {
-    let (name, wanted) = (name.as_bytes(), wanted.as_bytes());
-    let stem = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0).map_or(name, |dot| &name[..dot]);
-    let starts = |text: &[u8]| text.get(..wanted.len()).is_some_and(|start| start.eq_ignore_ascii_case(wanted));
-    if name.eq_ignore_ascii_case(wanted) {
-        48
-    } else if stem.eq_ignore_ascii_case(wanted) {
-        40
-    } else if starts(name) {
-        24
-    } else if name.windows(wanted.len().max(1)).any(|part| part.eq_ignore_ascii_case(wanted)) {
-        12
-    } else {
-        0
-    }
+    const CONTAINS: u32 = 12;
+    let whole = quick::name_bonus(name, wanted);
+    let contains = || {
+        let mut parts = name.as_bytes().windows(wanted.len().max(1));
+        parts.any(|part| part.eq_ignore_ascii_case(wanted.as_bytes()))
+    };
+    if whole == 0 && contains() { CONTAINS } else { whole }
 }
 
 #[cfg(test)]

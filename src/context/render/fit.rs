@@ -52,6 +52,8 @@ pub(super) struct Block {
     content: String,
     /// What is special about it, for the user too.
     remark: Option<String>,
+    /// How large that is of which the content may be the beginning only.
+    whole: usize,
     /// The file, if the content is all of it.
     pub(super) seen: Option<SeenFile>,
 }
@@ -71,6 +73,10 @@ impl Block {
     pub(super) fn remarked(self, remark: Option<String>) -> Self {
         let block = remark.iter().fold(self, |block, remark| block.named("note", remark));
         Self { remark, ..block }
+    }
+
+    pub(super) fn of(self, whole: usize) -> Self {
+        Self { whole, ..self }
     }
 
     pub(super) fn length(&self) -> usize {
@@ -119,7 +125,7 @@ fn put(item: Item, share: usize, rendered: &mut Rendered) {
         let room = left.saturating_sub(FRAME_BYTES);
         if total == 1 && room >= LEAST_BYTES {
             let kept = prefix(&block.content, room);
-            let note = format!("{} of {} bytes are shown", kept.len(), block.content.len());
+            let note = format!("{} of {} bytes are shown", kept.len(), block.content.len().max(block.whole));
             rendered.parts.push(block.part(&format!("{kept}\n[cut here: {note}]")));
             rendered.problems.push(format!("{}: {note}, to leave room for the rest of the chat", item.name));
             left = 0;

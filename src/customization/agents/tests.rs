@@ -53,6 +53,7 @@ fn everything_that_an_agent_can_say() {
             auto_compact_percentage: None,
             inherit: Some("plan".into()),
             spawnable_by: Some(vec!["code".into()]),
+            prompts: Default::default(),
         }
     );
     let flat = &find(&loaded, "Flat One").config;

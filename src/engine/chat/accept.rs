@@ -131,7 +131,7 @@ impl ChatActor {
     }
 
     /// The model that is asked for, else the one this chat has, else the agent's, else the default.
-    fn choose_model(&self, wanted: &str, agent: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
+    pub(super) fn choose_model(&self, wanted: &str, agent: &str) -> Result<(ModelId, Arc<dyn Provider>), String> {
         let settings = self.shared.settings();
         let registry = &settings.registry;
         let with_provider = |model: ModelId| registry.provider(model.provider()).map(|provider| (model, provider));
@@ -198,7 +198,7 @@ impl ChatActor {
 
     /// Makes the user's message part of the history, in memory and in the store, and echoes it.
     /// Returns what the user should be told about contexts that could not be used.
-    async fn record_prompt(
+    pub(super) async fn record_prompt(
         &mut self,
         prompt: &Prompt,
         expanded: Option<String>,
@@ -209,7 +209,11 @@ impl ChatActor {
         let content_id = ContentId::random();
         let mut parts = Vec::new();
         let mut notes = Vec::new();
-        let rendered = self.render_contexts(prompt, &text, model).await;
+        // What a model writes with an `@` before it was not pointed at by the user.
+        let rendered = match self.lineage {
+            Some(_) => Rendered::default(),
+            None => self.render_contexts(prompt, &text, model).await,
+        };
         parts.extend(rendered.parts);
         for file in rendered.seen {
             self.memory.seen.saw(&file.path, file.content);
@@ -267,6 +271,7 @@ impl ChatActor {
             model: model.cloned(),
             agent: prompt.agent.clone(),
             workspace_key: Some(super::commands::history_key(prompt).await),
+            parent: self.lineage.as_ref().map(|lineage| lineage.parent.clone()),
             ..ChatMeta::new(self.id.clone())
         };
         // Queued together, so that both are one commit.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use tokio::sync::oneshot;
 
 use super::super::commands::{self, Native};
+use super::super::doctor;
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt};
-use super::super::{doctor, replay};
 use super::ChatActor;
 use crate::base::{ContentId, text, time};
 use crate::config::show::show;
@@ -35,6 +35,10 @@ impl ChatActor {
         match commands::native(name) {
             Some(Native::Compact) if !self.history.is_empty() => Typed::Compact(rest.to_owned()),
             Some(Native::Init) => Typed::Expanded(self.init_prompt(prompt)),
+            Some(Native::SkillCreate) => match self.skill_prompt(prompt, rest) {
+                Ok(text) => Typed::Expanded(text),
+                Err(problem) => Typed::Problem(problem),
+            },
             // Taken before it gets here.
             Some(Native::Login) => Typed::ForModel,
             Some(native) => Typed::Local(native, rest.to_owned()),
@@ -86,7 +90,7 @@ impl ChatActor {
     async fn carry_out(&mut self, native: Native, rest: &str, prompt: &Prompt) -> Result<String, String> {
         match native {
             Native::Compact => Ok("There is nothing to compact yet.".to_owned()),
-            Native::Init | Native::Login => Ok(String::new()),
+            Native::Init | Native::SkillCreate | Native::Login => Ok(String::new()),
             Native::Model => self.choose_by_command(rest),
             Native::Resume => self.resume(rest, prompt).await,
             Native::Search => self.search(rest, prompt).await,
@@ -176,11 +180,7 @@ impl ChatActor {
         self.emit_status(ChatStatus::Running).await;
         let title = chosen.title.clone().unwrap_or_else(|| "Untitled".to_owned());
         self.emit(ChatEvent::SystemText(format!("\nGoing on with \"{title}\".\n\n"))).await;
-        if let Ok(Some(page)) = self.shared.store.load_page(&self.id, PageQuery::default()).await {
-            for event in replay::events(&page.entries, &page.flags) {
-                self.emit(event).await;
-            }
-        }
+        self.show(PageQuery::default()).await.map_err(|error| error.to_string())?;
         self.emit(ChatEvent::Title(title)).await;
         Ok(String::new())
     }

@@ -16,13 +16,15 @@ impl ChatActor {
     pub(super) async fn on_turn_over(&mut self) {
         let Some(running) = self.running.take() else { return };
         self.keep_tasks().await;
+        self.count_spent().await;
         match running.task.await {
-            Ok(TurnEnd::Finished) => {
+            Ok(TurnEnd::Stopped) => return self.emit_stopped(&running.open).await,
+            Ok(end) => {
                 if self.follow_up().await {
                     return;
                 }
+                self.ended = end;
             }
-            Ok(TurnEnd::Stopped) => return self.emit_stopped(&running.open).await,
             Err(error) => {
                 tracing::error!(chat = %self.id, %error, "a turn broke");
                 let closed = running.open.close();
@@ -31,6 +33,7 @@ impl ChatActor {
                     self.emit(event).await;
                 }
                 let text = "\n\nSomething went wrong inside the server; its log has the details. The chat goes on.";
+                self.ended = TurnEnd::Failed(text.to_owned());
                 self.emit(ChatEvent::Failed(text.into())).await;
             }
         }
@@ -98,16 +101,19 @@ impl ChatActor {
             }
         }
         match running.task.await {
+            Ok(TurnEnd::Stopped) | Err(_) => self.emit_stopped(&running.open).await,
             // It ended by itself in the very moment it was stopped.
-            Ok(TurnEnd::Finished) => {
+            Ok(end) => {
+                self.ended = end;
                 self.emit_status(ChatStatus::Idle).await;
                 self.emit(ChatEvent::Finished).await;
             }
-            Ok(TurnEnd::Stopped) | Err(_) => self.emit_stopped(&running.open).await,
         }
     }
 
     async fn emit_stopped(&mut self, open: &OpenState) {
+        self.ended = TurnEnd::Stopped;
+        self.count_spent().await;
         let closed = open.close();
         self.keep_results(closed.results).await;
         self.keep(request::stopped_answer(closed.parts)).await;

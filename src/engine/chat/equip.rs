@@ -1,6 +1,6 @@
 //! What a turn gets to work with: the tools its agent may use and the rules they run under.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::super::chat_tools::{ChatMemory, TurnTools};
 use super::super::hooks::Hooks;
@@ -10,14 +10,16 @@ use super::super::toolbox::Toolbox;
 use super::super::tools::ask_user::AskUser;
 use super::super::tools::fetch_rule::{FetchRule, ScopedRules};
 use super::super::tools::skill::SkillTool;
+use super::super::tools::spawn_agent::{self, SpawnAgent};
 use super::super::tools::task::TaskTool;
 use super::super::{Engine, Shared};
 use super::ChatActor;
 use crate::approval::{self, Roots, Rules};
 use crate::base::ModelId;
-use crate::config::{Config, RememberFor, ToolCallConfig};
+use crate::config::{AfterRejection, Config, RememberFor, ToolCallConfig};
 use crate::customization::Customization;
 use crate::customization::hooks::{ChatFacts, Setting};
+use crate::customization::template;
 use crate::host::Capabilities;
 use crate::llm::ModelInfo;
 use crate::tool::{Tool, ToolOrigin, ToolSpec};
@@ -30,18 +32,29 @@ struct Choice {
     rules: Rules,
     disabled: Vec<String>,
     can: Capabilities,
+    is_subagent: bool,
 }
 
 impl Choice {
-    fn of(config: &Config, agent: &str, can: Capabilities) -> Self {
-        let settings = Arc::new(config.tool_call_of(agent));
+    fn of(config: &Config, agent: &str, can: Capabilities, is_subagent: bool) -> Self {
+        let mut settings = config.tool_call_of(agent);
+        if is_subagent {
+            // Nobody is there who could say what should be done instead.
+            settings.after_rejection = AfterRejection::Continue;
+        }
         let rules = Rules::new(&settings);
-        Self { rules, settings, disabled: config.disabled_tools_of(agent), can }
+        Self { rules, settings: Arc::new(settings), disabled: config.disabled_tools_of(agent), can, is_subagent }
     }
 
-    /// Whether the client can do what the tool needs.
+    /// Whether the client can do what the tool needs, and the chat is one that has it.
     fn is_possible(&self, spec: &ToolSpec) -> bool {
-        spec.name != "ask_user" || self.can.ask
+        let by_client = match spec.name.as_str() {
+            "ask_user" => self.can.ask,
+            // What another chat asks for could not be shown.
+            spawn_agent::NAME => !self.can.approves_file_changes_only,
+            _ => true,
+        };
+        by_client && (!self.is_subagent || approval::is_for_subagents(spec))
     }
 
     fn is_disabled(&self, spec: &ToolSpec) -> bool {
@@ -73,17 +86,22 @@ impl Shared {
     pub(in crate::engine) fn listed_tools(&self, agent: &str) -> Vec<(ToolSpec, bool)> {
         let settings = self.settings();
         let config = settings.config();
-        let choice = Choice::of(config, agent, self.host.capabilities());
+        let choice = Choice::of(config, agent, self.host.capabilities(), false);
         let tools = self.own_tools(config, &Arc::default(), &Arc::default());
-        let specs = tools.iter().map(|tool| tool.spec()).filter(|spec| choice.is_possible(spec));
-        specs.map(|spec| (spec.clone(), choice.is_disabled(spec))).collect()
+        let specs = tools.iter().map(|tool| tool.spec().clone()).chain(spawn_agent::spec(config, agent));
+        let possible = specs.filter(|spec| choice.is_possible(spec));
+        let listed = |spec: ToolSpec| {
+            let is_disabled = choice.is_disabled(&spec);
+            (spec, is_disabled)
+        };
+        possible.map(listed).collect()
     }
 }
 
 impl Engine {
     /// Which tools an agent is not offered, those of MCP servers included.
     pub fn switched_off(&self, agent: &str) -> SwitchedOff {
-        SwitchedOff(Choice::of(self.shared.settings().config(), agent, self.shared.host.capabilities()))
+        SwitchedOff(Choice::of(self.shared.settings().config(), agent, self.shared.host.capabilities(), false))
     }
 }
 
@@ -115,7 +133,7 @@ impl ChatActor {
         Hooks {
             runner: Arc::clone(&self.shared.settings().hooks),
             setting: Arc::new(Setting { workspaces, ..self.shared.hook_setting.clone() }),
-            sink: Arc::clone(&self.shared.sink),
+            sink: Arc::clone(&self.sink),
         }
     }
 
@@ -129,6 +147,35 @@ impl ChatActor {
         }
     }
 
+    /// The tool that starts other agents, if this one may start any.
+    fn spawn_agent(&self, config: &Config, agent: &str, model: &ModelId) -> Option<Arc<dyn Tool>> {
+        let spec = spawn_agent::spec(config, agent).filter(|_| self.lineage.is_none())?;
+        Some(Arc::new(SpawnAgent {
+            spec,
+            shared: Arc::clone(&self.shared),
+            parent: self.id.clone(),
+            model: model.clone(),
+            agent: agent.to_owned(),
+            mail: Arc::clone(&self.live.mail),
+            memory: Arc::clone(&self.memory),
+            chats: Mutex::default(),
+        }))
+    }
+
+    /// With what the user wants said of tools instead.
+    fn described(&self, toolbox: Toolbox, config: &Config, agent: &str, prompt: &Prompt) -> Toolbox {
+        let mut texts = config.prompts_of(agent).tools;
+        if texts.is_empty() {
+            return toolbox;
+        }
+        let is_subagent = self.lineage.is_some();
+        let variables = self.shared.instructions.variables(&prompt.workspace, is_subagent, &toolbox);
+        for text in texts.values_mut() {
+            *text = template::render_or_keep(text, &variables);
+        }
+        toolbox.described(texts)
+    }
+
     pub(super) fn turn_tools(
         &self,
         prompt: &Prompt,
@@ -140,11 +187,12 @@ impl ChatActor {
         let shared = &self.shared;
         let settings = shared.settings();
         let config = settings.config();
-        let choice = Choice::of(config, agent, shared.host.capabilities());
+        let choice = Choice::of(config, agent, shared.host.capabilities(), self.lineage.is_some());
         let takes_tools = info.is_none_or(|info| info.tools);
         let fits =
             |tool: &Arc<dyn Tool>| takes_tools && choice.is_possible(tool.spec()) && !choice.is_disabled(tool.spec());
         let mut tools = shared.own_tools(config, &self.memory, customization);
+        tools.extend(self.spawn_agent(config, agent, model));
         tools.extend(shared.servers.tools());
         let scoped_rules = ScopedRules {
             customization: Arc::clone(customization),
@@ -154,11 +202,13 @@ impl ChatActor {
         };
         if !scoped_rules.is_empty() {
             let plain = Toolbox::new(tools.iter().cloned());
-            let variables = shared.instructions.variables(&prompt.workspace, false, &plain);
+            let variables = shared.instructions.variables(&prompt.workspace, self.lineage.is_some(), &plain);
             tools.push(Arc::new(FetchRule::new(scoped_rules.clone(), variables)));
         }
+        // Winding a chat back also undoes what others did for it.
+        let journaled = self.lineage.as_ref().map_or(&self.id, |lineage| &lineage.parent);
         TurnTools {
-            toolbox: Arc::new(Toolbox::new(tools.into_iter().filter(fits))),
+            toolbox: Arc::new(self.described(Toolbox::new(tools.into_iter().filter(fits)), config, agent, prompt)),
             scoped_rules,
             hooks: self.hooks(prompt),
             facts: Arc::new(self.facts(prompt, agent, Some(model))),
@@ -174,7 +224,7 @@ impl ChatActor {
             rules: Arc::new(choice.rules),
             settings: choice.settings,
             host: Arc::clone(&shared.host),
-            journal: Arc::new(ChatJournal::new(shared.store.clone(), self.id.clone())),
+            journal: Arc::new(ChatJournal::new(shared.store.clone(), journaled.clone())),
             jobs: shared.jobs.clone(),
             outputs: shared.outputs.clone(),
             sees_images: info.is_some_and(|info| info.vision),

@@ -42,7 +42,10 @@ impl ChatActor {
             Some(Last { prompt: prompt.clone(), hooks: hooks.clone(), facts: Arc::clone(&facts), follow_ups: 0 });
         let stop = self.new_stop();
         if !std::mem::replace(&mut self.began, true) {
-            let event = HookEvent::ChatStart { resumed: self.history.len() > 1 };
+            let event = match &self.lineage {
+                Some(lineage) => HookEvent::SubagentStart { parent: lineage.parent.clone() },
+                None => HookEvent::ChatStart { resumed: self.history.len() > 1 },
+            };
             let said = hooks.run(event, &facts, &stop).await;
             self.tell_hook_messages(&said.messages).await;
             self.start_contexts =
@@ -79,18 +82,17 @@ impl ChatActor {
     /// Runs what comes after a turn that answered. What a hook wants to be done next begins a turn.
     pub(super) async fn follow_up(&mut self) -> bool {
         let Some(last) = self.last.clone() else { return false };
-        if !last.hooks.has(HookType::PostRequest) || last.follow_ups >= MOST_FOLLOW_UPS {
+        let kind = if self.lineage.is_some() { HookType::SubagentPostRequest } else { HookType::PostRequest };
+        if !last.hooks.has(kind) || last.follow_ups >= MOST_FOLLOW_UPS {
             return false;
         }
-        let answer = self.history.iter().rfind(|message| message.role == Role::Assistant);
-        let texts = answer.into_iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        let event = HookEvent::PostRequest {
-            response: texts.collect::<Vec<_>>().join("\n"),
-            follow_up_active: last.follow_ups > 0,
-            parent: None,
+        let (response, follow_up_active) = (self.last_answer(), last.follow_ups > 0);
+        let event = match &self.lineage {
+            Some(lineage) => {
+                let parent = lineage.parent.clone();
+                HookEvent::SubagentPostRequest { response, follow_up_active, parent }
+            }
+            None => HookEvent::PostRequest { response, follow_up_active, parent: None },
         };
         let stop = self.new_stop();
         let said = last.hooks.run(event, &last.facts, &stop).await;
@@ -131,6 +133,7 @@ impl ChatActor {
             status: word.to_owned(),
             awaiting_user_input: !pending.is_empty(),
             pending_approvals: pending,
+            parent: self.lineage.as_ref().map(|lineage| lineage.parent.clone()),
             ..HookedStatus::default()
         });
         tokio::spawn(async move { last.hooks.run(event, &last.facts, &CancellationToken::new()).await });

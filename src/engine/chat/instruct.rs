@@ -12,11 +12,13 @@ use super::super::turn::shares;
 use super::ChatActor;
 use super::commands::Typed;
 use crate::base::{ModelId, text};
+use crate::config::PromptsConfig;
 use crate::context;
 use crate::customization::prompt::SystemPrompt;
 use crate::customization::template::Variables;
 use crate::customization::{Customization, Origin, Scope, prompt};
 
+const MAX_SKILL_NAME: usize = 64;
 /// Characters per token, roughly.
 const CHARS_PER_TOKEN: usize = 4;
 
@@ -76,7 +78,7 @@ impl ChatActor {
         customization: &Customization,
     ) -> SystemPrompt {
         let instructions = &self.shared.instructions;
-        let variables = instructions.variables(&prompt.workspace, false, &tools.toolbox);
+        let variables = instructions.variables(&prompt.workspace, self.lineage.is_some(), &tools.toolbox);
         let settings = self.shared.settings();
         instructions.system_prompt(&About {
             config: settings.config(),
@@ -86,7 +88,8 @@ impl ChatActor {
             workspace: &prompt.workspace,
             variables: &variables,
             contexts: &self.start_contexts,
-            max_steps: None,
+            // Whoever is waited for should know how far it may go.
+            max_steps: self.lineage.as_ref().and_then(|_| settings.config().agent_of(agent).max_steps),
         })
     }
 
@@ -96,8 +99,31 @@ impl ChatActor {
     }
 
     pub(super) fn init_prompt(&self, prompt: &Prompt) -> String {
+        prompt::init(&self.prompts_for(prompt), &self.variables(prompt))
+    }
+
+    /// What `/skill-create` asks for; a problem says how it is written.
+    pub(super) fn skill_prompt(&self, prompt: &Prompt, rest: &str) -> Result<String, String> {
+        let (name, wish) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if name.is_empty() || wish.trim().is_empty() {
+            return Err("Say its name and what it should do: `/skill-create my-skill …`.".to_owned());
+        }
+        if name.len() > MAX_SKILL_NAME || !name.chars().all(is_name) {
+            return Err(format!(
+                "A skill's name has at most {MAX_SKILL_NAME} small letters, digits and hyphens, not {:?}.",
+                text::one_line(name, MAX_SKILL_NAME)
+            ));
+        }
+        let file = self.shared.hook_setting.config_dir.join("skills").join(name).join("SKILL.md");
+        let (prompts, variables) = (self.prompts_for(prompt), self.variables(prompt));
+        Ok(prompt::skill_create(&prompts, &file.display().to_string(), name, wish, &variables))
+    }
+
+    fn prompts_for(&self, prompt: &Prompt) -> PromptsConfig {
         let settings = self.shared.settings();
-        prompt::init(&settings.config().prompts, &self.variables(prompt))
+        let config = settings.config();
+        config.prompts_of(prompt.agent.as_deref().unwrap_or(&config.default_agent))
     }
 
     fn variables(&self, prompt: &Prompt) -> Variables {
@@ -234,9 +260,9 @@ fn listed(what: &str, lines: Vec<String>, place: &str) -> String {
     }
 }
 
-/// The user's own commands and skills, as they are listed.
+/// The user's own skills and commands, as they are listed.
 pub(in crate::engine) fn listed_commands(customization: &Customization) -> Vec<CommandInfo> {
-    let commands = customization.commands.iter().map(|command| CommandInfo {
+    let custom = customization.commands.iter().map(|command| CommandInfo {
         name: command.name.clone(),
         kind: CommandKind::CustomPrompt,
         description: command
@@ -259,5 +285,5 @@ pub(in crate::engine) fn listed_commands(customization: &Customization) -> Vec<C
         description: skill.description.clone(),
         arguments: Vec::new(),
     });
-    commands.chain(skills).collect()
+    skills.chain(custom).collect()
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use tokio::sync::oneshot;
 
-use super::super::event::ChatEvent;
-use super::super::{replay, request};
+use super::super::emitter::say;
+use super::super::event::{ChatEvent, Event};
+use super::super::request;
 use super::ChatActor;
 use crate::base::{ChatId, ContentId, ModelId, text};
 use crate::llm::{Message, Role};
@@ -122,10 +123,10 @@ impl ChatActor {
     }
 
     async fn operate(&mut self, operation: Operation) -> Result<Done, OperationError> {
+        // What is said of a chat needs its head only: a long one is read when somebody talks to it.
         if self.shared.store.head(&self.id).await?.is_none() {
             return Ok(Done::Unknown);
         }
-        self.load().await;
         match operation {
             Operation::Open(query) => self.open(query).await,
             Operation::Update { title, trust } => self.update(title, trust).await,
@@ -189,12 +190,12 @@ impl ChatActor {
             model: head.model,
             agent: head.agent,
             variant: head.variant,
-            trust: self.live.mail.trusts(),
+            trust: if self.loaded { self.live.mail.trusts() } else { head.trust.unwrap_or(false) },
             page: PageInfo::from(&page),
         })))
     }
 
-    async fn show(&self, query: PageQuery) -> Result<(), StoreError> {
+    pub(super) async fn show(&self, query: PageQuery) -> Result<(), StoreError> {
         if let Some(page) = self.shared.store.load_page(&self.id, query).await? {
             self.show_page(&page).await;
         }
@@ -202,8 +203,8 @@ impl ChatActor {
     }
 
     async fn show_page(&self, page: &Page) {
-        for event in replay::events(&page.entries, &page.flags) {
-            self.emit(event).await;
+        for event in self.shared.replayed(&self.id, page).await {
+            say(&*self.sink, event).await;
         }
     }
 
@@ -229,14 +230,14 @@ impl ChatActor {
         let id = ChatId::random();
         let fork = Fork { from: self.id.clone(), at, id: id.clone(), title: Some(title.clone()) };
         self.shared.store.fork(fork).await?;
-        let say = |event: ChatEvent| super::say_for(&self.shared, &id, event);
-        say(ChatEvent::Opened { title: Some(title.clone()) }).await;
+        let of_fork = |event: ChatEvent| Event::Chat { chat: id.clone(), event };
+        say(&*self.sink, of_fork(ChatEvent::Opened { title: Some(title.clone()) })).await;
         if let Some(page) = self.shared.store.load_page(&id, PageQuery::default()).await? {
-            for event in replay::events(&page.entries, &page.flags) {
-                say(event).await;
+            for event in self.shared.replayed(&id, &page).await {
+                say(&*self.sink, event).await;
             }
         }
-        say(ChatEvent::Title(title.clone())).await;
+        say(&*self.sink, of_fork(ChatEvent::Title(title.clone()))).await;
         self.emit(ChatEvent::SystemText(format!("\n\nThis chat goes on as \"{title}\" in a chat of its own.\n\n")))
             .await;
         Ok(Done::Forked { chat: id, title })

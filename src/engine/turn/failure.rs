@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::emitter::Stopped;
 use super::super::event::ChatEvent;
-use super::Turn;
+use super::{Turn, TurnEnd};
 use crate::llm::{ErrorClass, LlmError, Message, Part, Role};
 use crate::providers::retry;
 
@@ -56,6 +56,7 @@ impl Turn {
         if !parts.is_empty() {
             self.record(Message { role: Role::Assistant, parts }).await?;
         }
+        self.end = TurnEnd::Failed(text.to_owned());
         self.emitter.emit(ChatEvent::Failed(format!("\n\n{text}"))).await
     }
 

@@ -120,9 +120,9 @@ impl Voice {
     fn said(&self, event: Event) -> Said {
         match event {
             Event::Chat { chat, event } if chat == self.chat => self.own(event),
-            Event::Chat { chat, event: ChatEvent::ToolCall(call) } => self.of_another(&chat, &call),
+            Event::Subagent { chat, event: ChatEvent::ToolCall(call), .. } => self.of_another(&chat, &call),
             // A subagent's words are its caller's affair, and a fork is a session of its own.
-            Event::Chat { .. } => Said::default(),
+            Event::Subagent { .. } | Event::Chat { .. } => Said::default(),
             Event::ModelsChanged | Event::ProviderChanged { .. } => {
                 let session = self.session.get().and_then(Weak::upgrade);
                 let updates = session.map(|session| session.option_news()).unwrap_or_default();

@@ -11,8 +11,8 @@ use super::client::{Client, notification};
 use super::handlers::provider_status;
 use super::session::Session;
 use super::start::config_update;
-use super::to_wire::Translator;
-use crate::engine::{Event, EventSink, NoticeLevel};
+use super::to_wire::{Translator, Whose};
+use crate::engine::{ChatEvent, Event, EventSink, NoticeLevel};
 use crate::frontends::queue::queue;
 use crate::transport::Frame;
 
@@ -39,9 +39,16 @@ impl Speaker {
         Self { session, translator: Translator::default() }
     }
 
+    fn chat_event(&self, whose: Whose<'_>, event: ChatEvent) -> Vec<Frame> {
+        self.translator.chat_event(whose, event, self.session.is_v0())
+    }
+
     pub(super) fn frames(&self, event: Event) -> Vec<Frame> {
         match event {
-            Event::Chat { chat, event } => self.translator.chat_event(&chat, event, self.session.is_v0()),
+            Event::Chat { chat, event } => self.chat_event(Whose::own(&chat), event),
+            Event::Subagent { chat, parent, event } => {
+                self.chat_event(Whose { chat: &chat, parent: Some(&parent) }, event)
+            }
             Event::ModelsChanged => config_update(&self.session)
                 .map(|params| notification(ConfigUpdated::METHOD, &params, None))
                 .into_iter()

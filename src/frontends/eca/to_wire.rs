@@ -38,19 +38,34 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    pub(super) fn chat_event(&self, chat: &ChatId, event: ChatEvent, v0: bool) -> Vec<Frame> {
-        if v0 {
-            return self.v0.chat_event(chat, event);
-        }
+    pub(super) fn chat_event(&self, whose: Whose<'_>, event: ChatEvent, v0: bool) -> Vec<Frame> {
         match event {
-            ChatEvent::Text(text) => text_frames(chat, &text),
-            ChatEvent::ReasonText { id, text } => reason_frames(chat, &id, &text),
-            ChatEvent::ToolCall(call) => tool_call_frames(chat, call),
+            // That dialect knows nothing of chats that work for others.
+            _ if v0 && whose.parent.is_some() => Vec::new(),
+            event if v0 => self.v0.chat_event(whose.chat, event),
+            ChatEvent::Text(text) => text_frames(whose, &text),
+            ChatEvent::ReasonText { id, text } => reason_frames(whose, &id, &text),
+            ChatEvent::ToolCall(call) => tool_call_frames(whose, call),
             // ECA has no message for these: the end of a call has all of its output, and texts say
             // the rest.
             ChatEvent::ToolOutput { .. } | ChatEvent::Ending(_) | ChatEvent::Compaction(_) => Vec::new(),
-            other => vec![frame(chat, other)],
+            other => vec![frame(whose, other)],
         }
+    }
+}
+
+/// The chat that an event belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whose<'a> {
+    pub(super) chat: &'a ChatId,
+    /// The chat that it works for.
+    pub(super) parent: Option<&'a ChatId>,
+}
+
+impl<'a> Whose<'a> {
+    /// A chat that works for nobody else.
+    pub(super) fn own(chat: &'a ChatId) -> Self {
+        Self { chat, parent: None }
     }
 }
 
@@ -73,21 +88,21 @@ pub(super) fn status(status: ChatStatus) -> WireStatus {
 }
 
 /// The same content, as part of an answer instead of a notification.
-pub(super) fn received(chat: &ChatId, event: ChatEvent) -> ChatContentReceivedParams {
+pub(super) fn received(whose: Whose<'_>, event: ChatEvent) -> ChatContentReceivedParams {
     let (role, content) = content(event);
     ChatContentReceivedParams {
-        chat_id: wire_chat_id(chat),
+        chat_id: wire_chat_id(whose.chat),
         role: Some(role),
         content,
-        parent_chat_id: None,
+        parent_chat_id: whose.parent.map(wire_chat_id),
         is_complete: None,
         metadata: None,
     }
 }
 
-fn frame(chat: &ChatId, event: ChatEvent) -> Frame {
-    let chat_id = wire_chat_id(chat);
-    let key: Option<Arc<str>> = Some(Arc::from(chat.as_str()));
+fn frame(whose: Whose<'_>, event: ChatEvent) -> Frame {
+    let chat_id = wire_chat_id(whose.chat);
+    let key: Option<Arc<str>> = Some(Arc::from(whose.chat.as_str()));
     let params = match event {
         ChatEvent::Opened { title } => {
             return notification(ChatOpened::METHOD, &ChatOpenedParams { chat_id, title }, key);
@@ -100,7 +115,7 @@ fn frame(chat: &ChatId, event: ChatEvent) -> Frame {
             let params = ChatStatusChangedParams { chat_id, status: status(now) };
             return notification(ChatStatusChanged::METHOD, &params, key);
         }
-        other => received(chat, other),
+        other => received(whose, other),
     };
     notification(ChatContentReceived::METHOD, &params, key)
 }
@@ -249,49 +264,45 @@ fn category(share: &engine::Share) -> ContextCategory {
     ContextCategory { name: name.into(), tokens: share.tokens, color: color.into(), emoji: emoji.into() }
 }
 
-fn text_frames(chat: &ChatId, text: &str) -> Vec<Frame> {
-    mergeable(chat, r#""type":"text","text":""#, r#""}}}"#, text)
+fn text_frames(whose: Whose<'_>, text: &str) -> Vec<Frame> {
+    mergeable(whose, r#""type":"text","text":""#, r#""}}}"#, text)
 }
 
-fn reason_frames(chat: &ChatId, id: &str, text: &str) -> Vec<Frame> {
+fn reason_frames(whose: Whose<'_>, id: &str, text: &str) -> Vec<Frame> {
     let mut fields = String::from(r#""type":"reasonText","id":""#);
     escape_json_into(id, &mut fields);
     fields.push_str(r#"","text":""#);
-    mergeable(chat, &fields, r#""}}}"#, text)
+    mergeable(whose, &fields, r#""}}}"#, text)
 }
 
 /// The arguments of a call come in pieces anyway, so a long piece may become several.
-fn tool_call_frames(chat: &ChatId, call: Box<ToolCallEvent>) -> Vec<Frame> {
-    let one = |call| frame(chat, ChatEvent::ToolCall(call));
+fn tool_call_frames(whose: Whose<'_>, call: Box<ToolCallEvent>) -> Vec<Frame> {
+    let one = |call| frame(whose, ChatEvent::ToolCall(call));
     match &call.stage {
-        ToolCallStage::Prepare { arguments_text } if arguments_text.len() > MAX_TEXT_BYTES => pieces(arguments_text)
-            .map(|piece| ToolCallStage::Prepare { arguments_text: piece.to_owned() })
-            .map(|stage| one(Box::new(ToolCallEvent { stage, ..ToolCallEvent::clone(&call) })))
-            .collect(),
+        ToolCallStage::Prepare { arguments_text } if arguments_text.len() > MAX_TEXT_BYTES => {
+            text::pieces(arguments_text, MAX_TEXT_BYTES)
+                .map(|piece| ToolCallStage::Prepare { arguments_text: piece.to_owned() })
+                .map(|stage| one(Box::new(ToolCallEvent { stage, ..ToolCallEvent::clone(&call) })))
+                .collect()
+        }
         _ => vec![one(call)],
     }
 }
 
-/// The text in parts that fit into a frame.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let piece = text::prefix(rest, MAX_TEXT_BYTES);
-        rest = &rest[piece.len()..];
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
 /// Frames whose text may grow while they wait. `fields` ends inside the text's quotes and `tail`
 /// closes them.
-fn mergeable(chat: &ChatId, fields: &str, tail: &'static str, text: &str) -> Vec<Frame> {
+fn mergeable(whose: Whose<'_>, fields: &str, tail: &'static str, text: &str) -> Vec<Frame> {
     let mut head = String::with_capacity(160);
     head.push_str(r#"{"jsonrpc":"2.0","method":"chat/contentReceived","params":{"chatId":""#);
-    escape_json_into(chat.as_str(), &mut head);
+    escape_json_into(whose.chat.as_str(), &mut head);
+    if let Some(parent) = whose.parent {
+        head.push_str(r#"","parentChatId":""#);
+        escape_json_into(parent.as_str(), &mut head);
+    }
     head.push_str(r#"","role":"assistant","content":{"#);
     head.push_str(fields);
-    let (key, head): (Arc<str>, Arc<str>) = (Arc::from(chat.as_str()), Arc::from(head));
-    pieces(text)
+    let (key, head): (Arc<str>, Arc<str>) = (Arc::from(whose.chat.as_str()), Arc::from(head));
+    text::pieces(text, MAX_TEXT_BYTES)
         .map(|piece| {
             let mut escaped = String::with_capacity(piece.len() + 8);
             escape_json_into(piece, &mut escaped);
@@ -308,7 +319,7 @@ mod tests {
 
     fn wire(event: ChatEvent) -> Vec<Value> {
         Translator::default()
-            .chat_event(&ChatId::new("c\"1"), event, false)
+            .chat_event(Whose::own(&ChatId::new("c\"1")), event, false)
             .iter()
             .map(|frame| serde_json::from_slice(&frame.body()).unwrap())
             .collect()
@@ -318,7 +329,8 @@ mod tests {
     fn hand_made_text_is_what_the_types_would_write() {
         let awkward = "a \"quoted\" \\ line\nwith \u{7} and ü";
         let typed: Value = {
-            let Frame::Plain { body, .. } = frame(&ChatId::new("c\"1"), ChatEvent::Text(awkward.into())) else {
+            let Frame::Plain { body, .. } = frame(Whose::own(&ChatId::new("c\"1")), ChatEvent::Text(awkward.into()))
+            else {
                 panic!("a plain frame")
             };
             serde_json::from_slice(&body).unwrap()
@@ -329,14 +341,23 @@ mod tests {
     #[test]
     fn hand_made_reasoning_is_what_the_types_would_write() {
         let event = ChatEvent::ReasonText { id: "r".into(), text: "hm".into() };
-        let Frame::Plain { body, .. } = frame(&ChatId::new("c\"1"), event.clone()) else { panic!("a plain frame") };
-        assert_eq!(wire(event), [serde_json::from_slice::<Value>(&body).unwrap()]);
+        let (chat, parent) = (ChatId::new("c\"1"), ChatId::new("p\"1"));
+        for parent in [None, Some(&parent)] {
+            let whose = Whose { chat: &chat, parent };
+            let Frame::Plain { body, .. } = frame(whose, event.clone()) else { panic!("a plain frame") };
+            let frames = Translator::default().chat_event(whose, event.clone(), false);
+            let by_hand: Vec<Value> =
+                frames.iter().map(|frame| serde_json::from_slice(&frame.body()).unwrap()).collect();
+            assert_eq!(by_hand, [serde_json::from_slice::<Value>(&body).unwrap()]);
+            assert_eq!(by_hand[0]["params"].get("parentChatId").is_some(), parent.is_some());
+        }
     }
 
     #[test]
     fn long_text_is_cut_into_frames_that_every_client_reads() {
         let long = "\u{1}é".repeat(40_000);
-        let frames = Translator::default().chat_event(&ChatId::new("c"), ChatEvent::Text(long.clone()), false);
+        let frames =
+            Translator::default().chat_event(Whose::own(&ChatId::new("c")), ChatEvent::Text(long.clone()), false);
         assert!(frames.len() > 1);
         assert!(frames.iter().all(|frame| frame.body().len() < 64 * 1024));
         let joined: String = frames

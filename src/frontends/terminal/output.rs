@@ -240,7 +240,8 @@ fn write_all(
 
 fn approval_asked(event: &Event) -> Option<(ChatId, ToolCallId)> {
     match event {
-        Event::Chat { chat, event: ChatEvent::ToolCall(call) } => match call.stage {
+        Event::Chat { chat, event: ChatEvent::ToolCall(call) }
+        | Event::Subagent { chat, event: ChatEvent::ToolCall(call), .. } => match call.stage {
             ToolCallStage::Run { manual_approval: true, .. } => Some((chat.clone(), call.id.clone())),
             _ => None,
         },

@@ -28,6 +28,8 @@ const ERASE_LINE: &str = "\r\u{1b}[K";
 pub(super) struct Look {
     pub(super) out: Stream,
     pub(super) err: Stream,
+    /// Whether there is a person who can be asked.
+    pub(super) can_ask: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,9 @@ impl<O: Write, E: Write> Screen<O, E> {
     pub(super) fn show(&mut self, event: Event) -> io::Result<()> {
         match event {
             Event::Chat { event, .. } => self.chat_event(event),
+            // What it calls is shown; what it says comes back as the output of the call it works for.
+            Event::Subagent { event: ChatEvent::ToolCall(call), .. } => self.tool_call(call),
+            Event::Subagent { .. } => Ok(()),
             Event::Notice { level, text } => {
                 let (word, colour) = match level {
                     NoticeLevel::Info => ("note", DIM),
@@ -265,6 +270,10 @@ impl<O: Write, E: Write> Screen<O, E> {
                     self.end_answer()?;
                 }
                 let what = call_summary.unwrap_or_else(|| summary(&arguments));
+                if !self.look.can_ask {
+                    let why = "needs your consent, and nobody can be asked here; `--trust` runs everything";
+                    return self.note(&format!("! {name} {what}: {why}"), YELLOW);
+                }
                 self.note(&format!("? {name} {what}"), YELLOW)?;
                 if let Some(Details::FileChange(change)) = &details {
                     self.note(&change.diff, DIM)?;

@@ -2,9 +2,9 @@
 
 use custom_methods::Empty;
 use custom_methods::chat::{
-    ChatAddFlagParams, ChatClearParams, ChatForkParams, ChatHistoryParams, ChatHistoryResult, ChatOpenParams,
-    ChatOpenResult, ChatPageMeta, ChatRemoveFlagParams, ChatRollbackParams, ChatSelection, ChatUpdateParams,
-    RollbackInclude,
+    ChatAddFlagParams, ChatClearParams, ChatContentReceivedParams, ChatForkParams, ChatHistoryParams,
+    ChatHistoryResult, ChatOpenParams, ChatOpenResult, ChatPageMeta, ChatRemoveFlagParams, ChatRollbackParams,
+    ChatSelection, ChatUpdateParams, RollbackInclude,
 };
 use custom_methods::common::ResultError;
 use custom_methods::config::{ChatConfig, ConfigUpdatedParams};
@@ -14,9 +14,9 @@ use custom_methods::methods::{
 use tower_lsp::jsonrpc::Result;
 
 use super::super::service::{Answer, EcaServer, failed};
-use super::super::to_wire;
+use super::super::to_wire::{Whose, received};
 use crate::base::{ChatId, ContentId};
-use crate::engine::{Done, OpenedChat, OperationError, PageInfo};
+use crate::engine::{Done, Event, OpenedChat, OperationError, PageInfo};
 use crate::store::{PageQuery, StoreError};
 
 /// The word by which clients know that a page has to be read again from its beginning.
@@ -83,7 +83,7 @@ impl Answer<ChatHistory> for EcaServer {
         let chat = ChatId::new(params.chat_id.0.as_str());
         match self.engine()?.history(&chat, page_query(&params)).await {
             Ok(Some((events, page))) => Ok(ChatHistoryResult {
-                contents: Some(events.into_iter().map(|event| to_wire::received(&chat, event)).collect()),
+                contents: Some(events.into_iter().filter_map(shown).collect()),
                 meta: Some(page_meta(page)),
                 error: None,
             }),
@@ -100,6 +100,14 @@ impl Answer<ChatHistory> for EcaServer {
             }
             Err(error) => Err(failed(error.to_string())),
         }
+    }
+}
+
+fn shown(event: Event) -> Option<ChatContentReceivedParams> {
+    match event {
+        Event::Chat { chat, event } => Some(received(Whose::own(&chat), event)),
+        Event::Subagent { chat, parent, event } => Some(received(Whose { chat: &chat, parent: Some(&parent) }, event)),
+        Event::ModelsChanged | Event::ProviderChanged { .. } | Event::Notice { .. } => None,
     }
 }
 

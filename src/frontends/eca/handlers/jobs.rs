@@ -12,12 +12,13 @@ use super::super::client::Client;
 use super::super::service::{Answer, EcaServer};
 use super::super::to_wire::wire_chat_id;
 use crate::base::time::iso8601;
-use crate::engine::Engine;
+use crate::engine::{Engine, Titles};
 use crate::tools::jobs::{self, JobId, JobStatus, JobView, Jobs};
 
 impl Answer<JobsList> for EcaServer {
     async fn answer(&self, _: Empty) -> Result<JobsListResult> {
-        Ok(JobsListResult { jobs: summaries(&self.engine()?.jobs()) })
+        let engine = self.engine()?;
+        Ok(JobsListResult { jobs: summaries(&engine.jobs(), &engine.titles()).await })
     }
 }
 
@@ -51,19 +52,26 @@ impl Answer<JobsReadOutput> for EcaServer {
 
 /// Tells the client of every change, as long as the engine lives.
 pub(in super::super) async fn tell_changes(client: Client, engine: Engine) {
-    let jobs = engine.jobs();
+    let (jobs, titles) = (engine.jobs(), engine.titles());
     let mut changes = jobs.changes();
     drop(engine);
     while changes.changed().await.is_ok() {
-        client.notify::<JobsUpdated>(&JobsUpdatedParams { jobs: summaries(&jobs) }).await;
+        client.notify::<JobsUpdated>(&JobsUpdatedParams { jobs: summaries(&jobs, &titles).await }).await;
     }
 }
 
-fn summaries(jobs: &Jobs) -> Vec<JobSummary> {
-    jobs.list().into_iter().map(summary).collect()
+async fn summaries(jobs: &Jobs, titles: &Titles) -> Vec<JobSummary> {
+    let mut summaries = Vec::new();
+    for job in jobs.list() {
+        // A chat without a title is still told apart from others.
+        let label = titles.of(&job.chat).await.filter(|title| !title.trim().is_empty());
+        let label = label.unwrap_or_else(|| job.chat.to_string());
+        summaries.push(summary(job, label));
+    }
+    summaries
 }
 
-fn summary(job: JobView) -> JobSummary {
+fn summary(job: JobView, chat_label: String) -> JobSummary {
     JobSummary {
         id: custom_methods::JobId(job.id.to_string()),
         kind: JobType::Shell,
@@ -74,7 +82,7 @@ fn summary(job: JobView) -> JobSummary {
         elapsed: job.elapsed,
         exit_code: job.exit_code,
         chat_id: wire_chat_id(&job.chat),
-        chat_label: job.chat.to_string(),
+        chat_label,
         tool_call_id: Some(job.call.as_str().into()),
     }
 }

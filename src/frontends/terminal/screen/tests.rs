@@ -5,8 +5,8 @@ use crate::base::{ChatId, ToolCallId};
 use crate::engine::{RejectReason, ToolCallOrigin};
 use crate::llm::Usage;
 
-const SCRIPT: Look = Look { out: Stream::Bytes, err: Stream::Bytes };
-const TERMINAL: Look = Look { out: Stream::Colours, err: Stream::Colours };
+const SCRIPT: Look = Look { out: Stream::Bytes, err: Stream::Bytes, can_ask: false };
+const TERMINAL: Look = Look { out: Stream::Colours, err: Stream::Colours, can_ask: true };
 
 fn drawn(look: Look, events: Vec<ChatEvent>) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -99,23 +99,15 @@ fn the_spinner_is_gone_before_the_text_comes() {
 #[test]
 fn what_shares_a_terminal_shares_its_lines() {
     let rejected = ToolCallStage::Rejected { arguments: Map::new(), reason: RejectReason::PromptStop };
-    let call = ToolCallEvent {
-        id: ToolCallId::new("t"),
-        name: "x".into(),
-        server: "s".into(),
-        origin: ToolCallOrigin::Native,
-        summary: None,
-        details: None,
-        stage: rejected,
-    };
+    let call = call(rejected);
     let mut both = Vec::new();
     let shared = std::cell::RefCell::new(&mut both);
-    let look = Look { out: Stream::Plain, err: Stream::Plain };
+    let look = Look { out: Stream::Plain, err: Stream::Plain, can_ask: true };
     let mut screen = Screen::new(Shared(&shared), Shared(&shared), look, || 80);
     for event in [
         ChatEvent::ReasonText { id: "r".into(), text: "hm".into() },
         text("answer"),
-        ChatEvent::ToolCall(Box::new(call)),
+        call,
         text("more"),
         ChatEvent::Failed("Broken.".into()),
         ChatEvent::Finished,
@@ -124,6 +116,28 @@ fn what_shares_a_terminal_shares_its_lines() {
     }
     drop(screen);
     assert_eq!(String::from_utf8(both).unwrap(), "hm\n\nanswer\n• x  (not run)\nmore\nerror: Broken.\n");
+}
+
+fn call(stage: ToolCallStage) -> ChatEvent {
+    ChatEvent::ToolCall(Box::new(ToolCallEvent {
+        id: ToolCallId::new("t"),
+        name: "x".into(),
+        server: "s".into(),
+        origin: ToolCallOrigin::Native,
+        summary: None,
+        details: None,
+        stage,
+    }))
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_can_answer() {
+    let asked = || call(ToolCallStage::Run { arguments: Map::new(), manual_approval: true });
+    let plain = Look { out: Stream::Plain, err: Stream::Plain, can_ask: true };
+    let (_, question) = drawn(plain, vec![asked()]);
+    assert!(question.starts_with("? x") && question.contains("Run it?"), "{question}");
+    let (_, told) = drawn(SCRIPT, vec![asked()]);
+    assert!(told.starts_with("! x") && told.contains("--trust") && !told.contains("Run it?"), "{told}");
 }
 
 struct Shared<'a, 'b>(&'a std::cell::RefCell<&'b mut Vec<u8>>);
