@@ -8,8 +8,8 @@ use eca::config::commands::Memory;
 use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
-use eca::frontends::copilot;
 use eca::frontends::eca::PLANNED;
+use eca::frontends::{Method, acp, copilot};
 use eca::providers::{Environment, Registry, Wiring};
 
 use crate::scan::words;
@@ -36,17 +36,28 @@ fn every_method_is_listed_once_and_as_it_is() {
 
 #[test]
 fn every_method_of_the_copilot_contract_is_listed_once_and_as_it_is() {
-    let rows = method_rows(&tree::read("docs/contracts.md"));
+    contract_is_listed("The Copilot CLI contract", copilot::METHODS, "copilot", &["desk", "params", "chunks"]);
+}
+
+#[test]
+fn every_method_of_the_agent_client_protocol_is_listed_once_and_as_it_is() {
+    let files = ["desk", "client", "host", "permission", "sessions", "terminals"];
+    contract_is_listed("The Agent Client Protocol", acp::METHODS, "acp", &files);
+}
+
+/// The table of a contract's section is that of the code, and what is in it is served: its name stands
+/// in one of these files.
+fn contract_is_listed(section: &str, methods: &[Method], front_end: &str, files: &[&str]) {
+    let text = tree::read("docs/contracts.md");
+    let (_, section) = text.split_once(&format!("\n## {section}\n")).expect("a section of its own");
+    let rows = method_rows(section.split("\n## ").next().unwrap_or_default());
     let listed: Vec<[&str; 3]> = rows.iter().map(|row| [&*row.name, &*row.kind, &*row.direction]).collect();
-    let real: Vec<[&str; 3]> =
-        copilot::METHODS.iter().map(|method| [method.name, method.kind, method.direction]).collect();
+    let real: Vec<[&str; 3]> = methods.iter().map(|method| [method.name, method.kind, method.direction]).collect();
     assert_eq!(listed, real);
     assert!(rows.iter().all(|row| row.status == "works" && !row.remark.is_empty()), "{rows:?}");
-    // What is in the table is served: its name stands where requests and notifications are told apart.
-    let served: String =
-        ["desk", "params", "chunks"].map(|file| tree::read(&format!("src/frontends/copilot/{file}.rs"))).concat();
-    let table = tree::read("src/frontends/copilot/methods.rs");
-    for method in copilot::METHODS {
+    let served: String = files.iter().map(|file| tree::read(&format!("src/frontends/{front_end}/{file}.rs"))).collect();
+    let table = tree::read(&format!("src/frontends/{front_end}/methods.rs"));
+    for method in methods {
         let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
         let constant = before.rsplit(' ').next().unwrap_or_default();
         assert!(!words(&served, constant).is_empty(), "{} is not served", method.name);
