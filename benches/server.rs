@@ -1,7 +1,7 @@
 //! Measures the real server from outside, over pipes and sockets, and prints one table.
 //!
 //! `cargo bench --bench server` runs everything; names after `--` choose: `start`, `idle`,
-//! `prompt`, `stream`, `latency`, `stall`, `chats`, `acp`. Every figure that depends on the machine is a ratio or a
+//! `prompt`, `stream`, `latency`, `stall`, `chats`, `tools`, `mcp`, `acp`. Every figure that depends on the machine is a ratio or a
 //! difference to something measured in the same run. The exit code speaks of correctness only.
 
 mod scenarios;
@@ -9,17 +9,18 @@ mod support;
 
 use std::process::ExitCode;
 
-use scenarios::{acp, chats, idle, latency, prompt, stall, start, stream};
+use scenarios::{acp, chats, idle, latency, mcp, prompt, stall, start, stream, tools};
 use support::mock::Mock;
 use support::report::Row;
-use support::{Outcome, relay, report};
+use support::{Outcome, mcp_server, relay, report};
 
-const NAMES: [&str; 8] = ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "acp"];
+const NAMES: [&str; 10] = ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "tools", "mcp", "acp"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match &arguments[..] {
         [flag, address, prompt] if flag == relay::FLAG => relay::run(address, prompt).map(|()| Vec::new()),
+        [flag] if flag == mcp_server::FLAG => mcp_server::run().map(|()| Vec::new()),
         _ if !cfg!(target_os = "linux") => Err("the figures come from /proc, so this runs on Linux only".into()),
         _ => measure(&arguments),
     };
@@ -56,6 +57,8 @@ fn measure(arguments: &[String]) -> Outcome<Vec<Row>> {
             "latency" => latency::run(&mock)?,
             "stall" => stall::run(&mock)?,
             "chats" => chats::run(&mock)?,
+            "tools" => tools::run(&mock)?,
+            "mcp" => mcp::run(&mock)?,
             _ => acp::run(&mock)?,
         });
     }

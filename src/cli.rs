@@ -5,6 +5,8 @@
 //! and `stdio`. The rest is typed by a person, whose slips are reported.
 //! Parsing is pure; [`process_arguments`] is the one place that reads the real ones.
 
+pub mod pages;
+
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -55,6 +57,10 @@ pub enum Cli {
     Trust(TrustArgs),
     /// Look at the chats that are kept, and take them in and out
     Chats(ChatsArgs),
+    /// Print what a shell needs to complete commands and options
+    Completions(CompletionsArgs),
+    /// Print a page for the man command
+    Man(ManArgs),
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -210,6 +216,20 @@ pub struct ChatsScope {
     pub json: bool,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct ManArgs {
+    /// The command that the page is about; without it, the program as a whole
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
 /// The program ends here: with a text that was asked for, or with a complaint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliExit {
@@ -254,10 +274,7 @@ pub fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Cli, CliExit> {
     }
     match find_command(&args) {
         Found::Started(command, at) => parse_started(&args, at, command),
-        Found::Chat(at) => parse_person(args, at, "chat"),
-        Found::Config(at) => parse_person(args, at, "config"),
-        Found::Trust(at) => parse_person(args, at, "trust"),
-        Found::Chats(at) => parse_person(args, at, "chats"),
+        Found::Typed(command, at) => parse_person(args, at, command),
         Found::Help => Err(CliExit { code: 0, text: help(), to_stdout: true }),
         Found::Version => Err(version()),
         Found::Nothing => Err(CliExit { code: 1, text: help(), to_stdout: false }),
@@ -279,10 +296,8 @@ struct Root {
 enum Found {
     /// A command that programs start, and the position of the word, unless it was only implied.
     Started(&'static str, Option<usize>),
-    Chat(usize),
-    Config(usize),
-    Trust(usize),
-    Chats(usize),
+    /// A command that a person types, and the position of the word.
+    Typed(&'static str, usize),
     Help,
     Version,
     Nothing,
@@ -302,14 +317,16 @@ fn find_command(args: &[OsString]) -> Found {
         let after_unknown_flag = std::mem::take(&mut may_be_value);
         match arg.to_string_lossy().as_ref() {
             "server" => return Found::Started("server", Some(at)),
-            "chat" => return Found::Chat(at),
+            "chat" => return Found::Typed("chat", at),
             // Words that a flag of a newer plugin may well have as its value.
             "acp" if !after_unknown_flag => return Found::Started("acp", Some(at)),
             "copilot" if !after_unknown_flag => return Found::Started("copilot", Some(at)),
             "stdio" if !after_unknown_flag => return Found::Started("stdio", Some(at)),
-            "config" if !after_unknown_flag => return Found::Config(at),
-            "trust" if !after_unknown_flag => return Found::Trust(at),
-            "chats" if !after_unknown_flag => return Found::Chats(at),
+            "config" if !after_unknown_flag => return Found::Typed("config", at),
+            "trust" if !after_unknown_flag => return Found::Typed("trust", at),
+            "chats" if !after_unknown_flag => return Found::Typed("chats", at),
+            "completions" if !after_unknown_flag => return Found::Typed("completions", at),
+            "man" if !after_unknown_flag => return Found::Typed("man", at),
             "--help" | "-h" | "help" => return Found::Help,
             "--version" | "-V" => return Found::Version,
             "--stdio" => stdio = true,
@@ -573,6 +590,29 @@ mod tests {
             &["chats", "import", "--public", "x"],
         ] {
             assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn pages_are_asked_for_strictly() {
+        let man = |command: &[&str]| Cli::Man(ManArgs { command: command.iter().map(|&word| word.into()).collect() });
+        let bash = Cli::Completions(CompletionsArgs { shell: clap_complete::Shell::Bash });
+        for (line, expected) in [
+            (&["completions", "bash"][..], bash),
+            (&["man"], man(&[])),
+            (&["man", "chats", "export"], man(&["chats", "export"])),
+            // A word of its own has nothing to say after the command.
+            (&["man", "server"], man(&["server"])),
+        ] {
+            assert_eq!(parsed(line), Ok(expected), "{line:?}");
+        }
+        for line in [&["completions"][..], &["completions", "tcsh"], &["completions", "bash", "zsh"], &["man", "--all"]]
+        {
+            assert_eq!(parsed(line).unwrap_err().code, 2, "{line:?}");
+        }
+        for word in ["completions", "man"] {
+            assert!(matches!(parsed(&["server", word]), Ok(Cli::Server(_))), "{word}");
+            assert!(matches!(parsed(&["--new-flag", word, "server"]), Ok(Cli::Server(_))), "{word}");
         }
     }
 

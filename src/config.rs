@@ -17,6 +17,7 @@ pub mod watch;
 
 pub(crate) mod files;
 
+mod acp_draft;
 mod agents;
 mod copilot;
 mod customization;
@@ -36,9 +37,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+pub use acp_draft::AcpDraftConfig;
 pub use copilot::CopilotConfig;
 pub use customization::{
-    CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
+    AssistConfig, CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
 pub use index::{IndexConfig, RepoMapConfig};
 pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
@@ -79,6 +81,7 @@ pub struct Config {
     /// By name, which is also the order they run in.
     pub hooks: BTreeMap<String, HookConfig>,
     pub prompts: PromptsConfig,
+    pub assist: AssistConfig,
     /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
     /// Chats that nobody used for so many days are let go; `None` keeps them.
@@ -87,6 +90,7 @@ pub struct Config {
     pub index: IndexConfig,
     pub mcp: McpConfig,
     pub copilot: CopilotConfig,
+    pub acp_draft: AcpDraftConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -276,11 +280,13 @@ impl Default for Config {
             customization: CustomizationConfig::default(),
             hooks: BTreeMap::new(),
             prompts: PromptsConfig::default(),
+            assist: AssistConfig::default(),
             auto_compact_percentage: 75,
             chat_retention_days: None,
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
             copilot: CopilotConfig::default(),
+            acp_draft: AcpDraftConfig::default(),
         }
     }
 }

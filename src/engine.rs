@@ -6,6 +6,7 @@
 //! interruption of a running turn, goes through a token in the handle.
 
 pub mod ask;
+pub mod assist;
 pub mod commands;
 pub mod event;
 pub mod login;
@@ -63,7 +64,7 @@ use crate::workspace::Workspace;
 
 pub use ask::{Answer, Models, Question};
 use chat::{ChatHandle, Command};
-pub use chat::{Done, OpenedChat, OperationError, PageInfo};
+pub use chat::{Done, OpenedChat, OperationError, PageInfo, SwitchedOff};
 pub use chat_tools::Decision;
 pub use commands::{CommandArgument, CommandInfo, CommandKind};
 pub use event::{
@@ -151,6 +152,8 @@ struct Shared {
     home: Option<PathBuf>,
     public_places: Vec<PathBuf>,
     hook_setting: Setting,
+    /// What the user allowed for all chats.
+    consents: chat_tools::Consents,
     /// Where hooks of the session run.
     session_workspace: RwLock<Workspace>,
     pace: Pace,
@@ -222,6 +225,7 @@ impl Engine {
                 home: hook_setting.home.clone(),
                 public_places,
                 hook_setting,
+                consents: Arc::default(),
                 session_workspace: RwLock::default(),
                 pace,
                 chats: DashMap::new(),

@@ -2,6 +2,7 @@
 //! engine events into its own messages; none of them holds logic that another would need.
 
 pub mod acp;
+pub mod acp_draft;
 pub mod chats;
 pub mod copilot;
 pub mod eca;

@@ -37,22 +37,21 @@ pub trait Host: Send + Sync {
     }
 
     /// The text of a document that the editor has open and that differs from the disk. `None`: read
-    /// the disk.
-    fn unsaved(&self, path: PathBuf) -> BoxFuture<'_, Option<String>> {
-        let _ = path;
+    /// the disk. `chat` is the one that wants to know.
+    fn unsaved(&self, chat: ChatId, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+        let _ = (chat, path);
         Box::pin(std::future::ready(None))
     }
 
-    /// Whether [`write_open`](Host::write_open) may answer `true`; else nobody copies a text for it.
+    /// Whether [`write_open`](Host::write_open) may take anything; else nobody copies a text for it.
     fn may_write_open(&self) -> bool {
         true
     }
 
-    /// Offers a change of a file to the editor. `Ok(false)`: the editor does not hold it, so write
-    /// the disk.
-    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
-        let _ = (path, text);
-        Box::pin(std::future::ready(Ok(false)))
+    /// Offers a change of a file to the editor, which takes it if it holds unsaved changes of that file.
+    fn write_open(&self, change: OpenChange) -> BoxFuture<'_, Result<Taken, HostError>> {
+        let _ = change;
+        Box::pin(std::future::ready(Ok(Taken::NotHeld)))
     }
 
     /// Runs a program where the user sees it, to its end or to that of its time. Only for clients
@@ -76,6 +75,8 @@ pub struct Capabilities {
     pub ask: bool,
     /// A question about a call can be shown only if the call changes a file.
     pub approves_file_changes_only: bool,
+    /// No question about a call can be shown at all.
+    pub approves_nothing: bool,
     /// The client has terminals in which programs can run.
     pub terminal: bool,
 }
@@ -90,6 +91,32 @@ pub enum HostError {
     Gone,
     #[error("the editor answered with an error: {0}")]
     Refused(String),
+    /// In words that say what the user can do.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+/// A change of a file, for an editor that may have it open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenChange {
+    pub chat: ChatId,
+    pub path: PathBuf,
+    /// What the editor's text was when the change was worked out; `None` if the disk was read.
+    pub before: Option<String>,
+    pub after: String,
+}
+
+/// What an editor did with a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is in the editor's document now, and not on the disk until that is saved.
+    Yes,
+    /// The editor has written it to the disk.
+    Saved,
+    /// The editor has no unsaved text of this file: write the disk.
+    NotHeld,
+    /// The editor's text is another one than the change was made for.
+    Changed,
 }
 
 /// One problem the editor knows of. Lines and columns are 1-based here, whatever the client sends.

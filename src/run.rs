@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs};
+use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs, pages};
 use crate::config::load;
 use crate::frontends::{Surroundings, acp, chats, copilot, eca, manage, stdio, terminal};
 use crate::logging::{self, LogLevel, LogOptions};
@@ -37,6 +37,8 @@ pub fn run() -> ExitCode {
         Ok(Cli::Config(args)) => exit_code(manage::config(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Trust(args)) => exit_code(manage::trust(args, load::process_environment(), cli::current_directory())),
         Ok(Cli::Chats(args)) => kept_chats(args),
+        Ok(Cli::Completions(args)) => leave_at_once(&pages::completions(&args)),
+        Ok(Cli::Man(args)) => leave_at_once(&pages::manual(&args)),
         Err(exit) => leave_at_once(&exit),
     }
 }

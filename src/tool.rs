@@ -3,8 +3,9 @@
 
 pub mod seen;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::any::Any;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -28,6 +29,12 @@ pub type Arguments = Map<String, Value>;
 /// [`ToolContext`].
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
+
+    /// One line for people from what is known of the arguments, which may be nothing yet.
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let _ = arguments;
+        None
+    }
 
     /// What this call would do, worked out before anybody is asked. Changes nothing. An error ends
     /// the call without running it; its text is for the model.
@@ -81,6 +88,15 @@ impl ToolSpec {
     }
 }
 
+/// A summary that names the file of an argument as soon as there is one: "Reading a.txt".
+pub fn summary_of_file(doing: &str, arguments: &Arguments, name: &str) -> String {
+    let path = arguments.get(name).and_then(Value::as_str).map(Path::new);
+    match path.and_then(Path::file_name) {
+        Some(file) => format!("{doing} {}", file.to_string_lossy()),
+        None => format!("{doing} file"),
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolOrigin {
     Native,
@@ -99,6 +115,38 @@ pub struct Preview {
     pub shell: Option<String>,
     /// Why this call is asked about, whatever the allow rules say.
     pub must_ask: Option<String>,
+    /// What the run of the call need not work out again.
+    pub prepared: Prepared,
+}
+
+/// What a preview worked out, for the run of the same call to take up. The run must see for itself
+/// whether it still holds: the user may have taken a while to agree.
+#[derive(Clone, Default)]
+pub struct Prepared(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+
+impl Prepared {
+    pub fn new(value: impl Any + Send) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::new(value)))))
+    }
+
+    /// Gives it away, once.
+    pub fn take<T: Any>(&self) -> Option<T> {
+        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        value.downcast().ok().map(|value| *value)
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Prepared")
+    }
+}
+
+impl PartialEq for Prepared {
+    /// It only spares work: what a call would do is the same with and without it.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// A path that a call touches, absolute, as the model wrote it.
@@ -245,6 +293,8 @@ pub struct ToolContext {
     pub settings: Arc<ToolCallConfig>,
     /// Whether the model can look at images.
     pub sees_images: bool,
+    /// What the preview of this call left for its run.
+    pub prepared: Prepared,
 }
 
 impl std::fmt::Debug for ToolContext {

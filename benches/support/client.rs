@@ -79,8 +79,13 @@ impl Message<'_> {
 impl Server {
     /// Starts the server and introduces the client, with the mock as the only provider.
     pub(crate) fn ready(mock: SocketAddr) -> Outcome<Self> {
+        Self::ready_with(mock, &json!({}))
+    }
+
+    /// The same with more configuration.
+    pub(crate) fn ready_with(mock: SocketAddr, more: &Value) -> Outcome<Self> {
         let mut server = Self::spawn()?;
-        server.send(&initialize(Some(mock)))?;
+        server.send(&initialize_with(Some(mock), more))?;
         server.read_response()?;
         server.notify("initialized", &json!({}))?;
         Ok(server)
@@ -237,20 +242,28 @@ pub(crate) fn command(home: &std::path::Path, front_end: &str) -> Command {
 
 /// The first message of an editor.
 pub(crate) fn initialize(mock: Option<SocketAddr>) -> Vec<u8> {
+    initialize_with(mock, &json!({}))
+}
+
+fn initialize_with(mock: Option<SocketAddr>, more: &Value) -> Vec<u8> {
     let providers = mock.map(|address| {
         let models = json!({"bench-1": {}});
         json!({"mock": {"api": "openai-chat", "url": format!("http://{address}/v1"), "key": "none",
                         "fetchModels": false, "models": models}})
     });
+    let mut options = json!({
+        "pureConfig": true, "localDiscovery": false, "chat": {"title": false},
+        "providers": providers.unwrap_or(json!({})),
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        options[key] = value.clone();
+    }
     framed(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "processId": std::process::id(),
         "clientInfo": {"name": "bench", "version": "1"},
         "capabilities": {"codeAssistant": {"chat": true, "chatCapabilities": {"askQuestion": true}}},
         "workspaceFolders": [{"uri": "file:///tmp", "name": "tmp"}],
-        "initializationOptions": {
-            "pureConfig": true, "localDiscovery": false, "chat": {"title": false},
-            "providers": providers.unwrap_or(json!({})),
-        },
+        "initializationOptions": options,
     }}))
 }
 

@@ -76,6 +76,18 @@ struct Shared {
     waiting: AtomicUsize,
     arrived: Notify,
     bytes: AtomicU64,
+    /// What the first answer of a chat calls, if anything.
+    call: Mutex<Option<ToolCall>>,
+    /// When the last call was handed to the kernel, in nanoseconds since `started`.
+    called: AtomicU64,
+}
+
+/// A tool that the model calls once in a chat, before it answers.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolCall {
+    pub(crate) name: &'static str,
+    /// A JSON object.
+    pub(crate) arguments: String,
 }
 
 impl Mock {
@@ -91,6 +103,8 @@ impl Mock {
             waiting: AtomicUsize::new(0),
             arrived: Notify::new(),
             bytes: AtomicU64::new(0),
+            call: Mutex::default(),
+            called: AtomicU64::new(0),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let for_thread = Arc::clone(&shared);
@@ -122,6 +136,18 @@ impl Mock {
         (self.shared.started + Duration::from_nanos(nanoseconds), bytes)
     }
 
+    /// From now on, chats begin with this call.
+    pub(crate) fn call(&self, call: Option<ToolCall>) {
+        *self.shared.call.lock().unwrap_or_else(PoisonError::into_inner) = call;
+    }
+
+    /// How long the result of the last call took to come back.
+    pub(crate) fn call_took(&self) -> Outcome<Duration> {
+        let called = Duration::from_nanos(self.shared.called.load(Ordering::Acquire));
+        let (received, _) = self.last_request();
+        Ok(received.checked_duration_since(self.shared.started + called).ok_or("the call has no result")?)
+    }
+
     /// Bytes of all answers so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::Acquire)
@@ -141,9 +167,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             while let Some(body) = read_request(&socket, &mut unread).await {
                 shared.received.store(nanoseconds_since(shared.started), Ordering::Release);
                 shared.received_bytes.store(body.len(), Ordering::Release);
-                let done = match Plan::find(&body) {
-                    Some(plan) => answer(&socket, plan, &shared).await,
-                    None => write(&socket, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await,
+                let call = shared.call.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let call = call.filter(|_| !body.contains("\"tool_call_id\""));
+                let done = match (call, Plan::find(&body)) {
+                    (Some(call), _) => answer_with_call(&socket, &call, &shared).await,
+                    (None, Some(plan)) => answer(&socket, plan, &shared).await,
+                    (None, None) => write(&socket, b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await,
                 };
                 if done.is_none() {
                     return;
@@ -187,9 +216,26 @@ async fn read_more(socket: &TcpStream, unread: &mut Vec<u8>) -> Option<()> {
     }
 }
 
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const END: &str = "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n";
+
+async fn answer_with_call(socket: &TcpStream, call: &ToolCall, shared: &Shared) -> Option<()> {
+    let ToolCall { name, arguments } = call;
+    let function = serde_json::json!({"name": name, "arguments": arguments});
+    let delta = serde_json::json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+        "function": function}]});
+    let (mut whole, mut chunk) = (String::from_utf8_lossy(HEAD).into_owned(), String::new());
+    event(&mut chunk, &delta.to_string(), "null");
+    whole.push_str(&chunk);
+    event(&mut chunk, "{}", "\"tool_calls\"");
+    whole.push_str(&chunk);
+    whole.push_str(END);
+    shared.called.store(nanoseconds_since(shared.started), Ordering::Release);
+    write(socket, whole.as_bytes()).await
+}
+
 /// `None` when the client hung up before the end.
 async fn answer(socket: &TcpStream, plan: Plan, shared: &Shared) -> Option<()> {
-    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     write(socket, HEAD).await?;
     if plan.together > 1 {
         let mut everybody = std::pin::pin!(shared.arrived.notified());
@@ -222,7 +268,7 @@ async fn answer(socket: &TcpStream, plan: Plan, shared: &Shared) -> Option<()> {
         }
     }
     event(&mut chunk, "{}", "\"stop\"");
-    chunk.push_str("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+    chunk.push_str(END);
     write(socket, chunk.as_bytes()).await
 }
 

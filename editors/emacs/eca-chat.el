@@ -113,12 +113,17 @@ completes commands.  In the text above, TAB folds and unfolds.
               require-final-newline nil
               eca--labels (make-hash-table :test #'equal)
               eca--sent (make-ring 100))
-  (visual-line-mode 1)
   (eca--make-transcript))
 
 (defun eca--chat-mode-line ()
   "What this chat does, for its mode line."
-  (when eca--busy (format " [%s]" (or eca--doing "working"))))
+  (concat "["
+          (cond ((not (and eca--session (eq (eca-session-state eca--session) 'ready)))
+                 (eca-session-status eca--session))
+                ((or eca--question (eca--pending-calls)) (propertize "needs you" 'face 'warning))
+                (eca--busy (string-replace "%" "%%" (or eca--doing "working")))
+                (t (eca-session-status eca--session)))
+          "]"))
 
 (defun eca--choice (key accessor)
   "What is selected under KEY for this chat.
@@ -181,11 +186,15 @@ Without a selection of its own, what ACCESSOR finds in the session."
                              'face 'shadow)))
         (contexts (when eca--contexts
                     (mapconcat (lambda (context) (propertize (concat "@" (eca-context-label context)) 'face 'eca-code))
-                               eca--contexts "  "))))
+                               eca--contexts "  ")))
+        (keys (unless (or eca--busy eca--prompted eca--parent-id)
+                (propertize (substitute-command-keys
+                             "\\<eca-chat-mode-map>\\[eca-chat-return] sends, \\[newline] breaks the line, \\[eca-chat-tab] completes @ and /")
+                            'face 'shadow))))
     (eca--set-footer
-     (when (or doing contexts)
+     (when (or doing contexts keys)
        (concat (cond ((= eca--tail (point-min)) "") ((eq (char-before eca--tail) ?\n) "\n") (t "\n\n"))
-               contexts (and contexts doing "\n") doing)))))
+               (string-join (delq nil (list contexts doing keys)) "\n"))))))
 
 ;;; Buffers
 

@@ -438,8 +438,9 @@ Errors are kept out of the process filter."
                        (plist-get oops :message))))
 
 (defun eca-request-wait (session method params &optional seconds)
-  "Ask as `eca-request' does, and wait up to SECONDS (10 if nil) for the result.
-Signal an error if the server does not answer or refuses."
+  "Ask the server of SESSION for METHOD with PARAMS, and wait for the result.
+Signal an error if it refuses, or has not answered after SECONDS,
+10 if that is nil."
   (let* ((answer nil)
          (deadline (+ (float-time) (or seconds 10))))
     (eca-request session method params
@@ -478,13 +479,16 @@ Signal an error if the server does not answer or refuses."
           (eca-session-waiting session) nil)
     (eca--changed session)))
 
-(defun eca--stop-all ()
-  "End all servers, because Emacs ends."
+(defun eca--leave-all ()
+  "Take leave of all servers, because Emacs ends.
+Nothing is waited for: a server saves by itself when its client is
+gone, and an Emacs whose terminal is gone would wait forever."
   (dolist (session eca--sessions)
+    (setf (eca-session-leaving session) t)
     (when (eca-transport-live-p (eca-session-transport session))
-      (ignore-errors (eca--stop session)))))
+      (ignore-errors (eca-transport-notify (eca-session-transport session) "exit" nil)))))
 
-(add-hook 'kill-emacs-hook #'eca--stop-all)
+(add-hook 'kill-emacs-hook #'eca--leave-all)
 
 (defun eca--this-session ()
   "The session of the current buffer, or an error."
@@ -573,18 +577,22 @@ What is about one chat alone is not for us."
   "Functions that may say in a word or two what a session waits for or does.
 Called with the session; the first that returns a string is believed.")
 
+(defun eca-session-status (session)
+  "What SESSION does as a whole, in a word or two."
+  (pcase (and session (eca-session-state session))
+    ('starting "starting")
+    ('failed (propertize "crashed" 'face 'error))
+    ('ready (or (run-hook-with-args-until-success 'eca-mode-line-status-functions session)
+                (cdar (eca-session-tasks session))
+                "idle"))
+    (_ "stopped")))
+
 (defun eca-mode-line ()
-  "What the mode line says about the server of the current buffer's project."
+  "What the mode line says about the server of the current buffer's project.
+A chat says it itself, where the name of its mode is."
   (let ((session (and eca-mode-line eca--sessions (eca-current-session))))
-    (if (not session) ""
-      (let ((status (pcase (eca-session-state session)
-                      ('starting "starting")
-                      ('failed (propertize "crashed" 'face 'error))
-                      ('stopped "stopped")
-                      (_ (or (run-hook-with-args-until-success 'eca-mode-line-status-functions session)
-                             (cdar (eca-session-tasks session))
-                             "idle")))))
-        (concat " ECA[" status "]")))))
+    (if (or (not session) (derived-mode-p 'eca-chat-mode)) ""
+      (concat " ECA[" (eca-session-status session) "]"))))
 
 (defun eca--show-in-mode-line ()
   "Put the state of servers into the mode line, once."

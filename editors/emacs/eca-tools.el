@@ -42,7 +42,7 @@ A buffer with unsaved changes is never touched."
   (let* ((state (eca-block-get block :state))
          (sign (cdr (assq state eca--call-signs)))
          (details (eca-block-get block :details))
-         (change (equal (plist-get details :type) "fileChange"))
+         (change (eca--change-p block))
          (time (eca-block-get block :time)))
     (concat (propertize (car sign) 'face (cadr sign)) " "
             (propertize (eca--call-name block) 'face 'eca-block-heading)
@@ -58,14 +58,19 @@ A buffer with unsaved changes is never touched."
               ('pending (propertize " needs your consent" 'face 'eca-pending))
               ('rejected (propertize (concat " " (eca--rejection (eca-block-get block :reason))) 'face 'warning))))))
 
+(defun eca--change-p (block)
+  "Whether the tool call BLOCK changes a file."
+  (equal (eca--get (eca-block-data block) :details :type) "fileChange"))
+
 (defun eca--call-name (block)
   "What the tool call BLOCK does, in a few words."
   (let* ((summary (eca-block-get block :summary))
          (details (eca-block-get block :details))
-         (path (and (equal (plist-get details :type) "fileChange") (plist-get details :path)))
-         (name (if (and summary (not (string-empty-p summary))) summary
-                 (let ((server (eca-block-get block :server)) (tool (eca-block-get block :name)))
-                   (if (member server '(nil "eca")) (string-replace "_" " " tool) (concat server ": " tool))))))
+         (path (and (eca--change-p block) (plist-get details :path)))
+         (name (cond ((and summary (not (string-empty-p summary))) summary)
+                     ((equal (plist-get details :type) "task") (eca--task-summary details))
+                     (t (let ((server (eca-block-get block :server)) (tool (eca-block-get block :name)))
+                          (if (member server '(nil "eca")) (string-replace "_" " " tool) (concat server ": " tool)))))))
     (setq name (replace-regexp-in-string "[\n\t ]+" " " name))
     (if (and path (not (string-search (file-name-nondirectory path) name)))
         (concat name " " (eca--shown-path path))
@@ -103,8 +108,10 @@ A buffer with unsaved changes is never touched."
                    ("fileChange" (eca--diff-faces (plist-get details :diff)))
                    ("task" (eca--task-list details))
                    (_ (eca--arguments block)))
-                 (eca--outputs block details)
-                 (when (eq (eca-block-get block :state) 'pending) (eca--buttons details))
+                 ;; The answer to the model lists the tasks once more.
+                 (unless (and (equal (plist-get details :type) "task") (eq (eca-block-get block :state) 'done))
+                   (eca--outputs block details))
+                 (when (eq (eca-block-get block :state) 'pending) (eca--buttons block))
                  (when (plist-get details :subagentChatId)
                    (eca--button "Show what it does" #'eca-show-subagent))))
      "\n")))
@@ -115,6 +122,14 @@ A buffer with unsaved changes is never touched."
                (propertize line 'face (pcase (and (> (length line) 0) (aref line 0))
                                         (?+ 'diff-added) (?- 'diff-removed) (?@ 'diff-hunk-header) (_ 'diff-context))))
              (split-string (string-trim-right (or diff "") "\n") "\n") "\n"))
+
+(defun eca--task-summary (details)
+  "How far the tasks in DETAILS are."
+  (let ((tasks (append (plist-get details :tasks) nil)))
+    (concat (format "Tasks %d/%d" (cl-count "done" tasks :key (lambda (task) (plist-get task :status)) :test #'equal)
+                    (length tasks))
+            (let ((now (plist-get details :activeSummary)))
+              (unless (member now '(nil "")) (concat ": " now))))))
 
 (defun eca--task-list (details)
   "The tasks in DETAILS, one on a line."
@@ -163,13 +178,13 @@ A buffer with unsaved changes is never touched."
   "A LABEL that calls COMMAND when it is pressed."
   (propertize label 'face 'eca-button 'mouse-face 'highlight 'eca-command command 'help-echo (symbol-name command)))
 
-(defun eca--buttons (details)
-  "What can be done with a call that waits and has DETAILS."
+(defun eca--buttons (block)
+  "What can be done with the tool call BLOCK, which waits."
   (string-join
    (delq nil (list (eca--button "[y] approve" #'eca-approve)
                    (eca--button "[n] reject" #'eca-reject)
-                   (eca--button "[!] approve always" #'eca-approve-always)
-                   (when (equal (plist-get details :type) "fileChange") (eca--button "[d] diff" #'eca-show-diff))))
+                   (eca--button "[!] always" #'eca-approve-always)
+                   (when (eca--change-p block) (eca--button "[d] diff" #'eca-show-diff))))
    "   "))
 
 ;;; What the server says about calls
@@ -227,7 +242,8 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
   (message "ECA asks: %s.  %s" (eca--call-name block)
            (substitute-command-keys
             (if (get-buffer-window)
-                "\\<eca-chat-mode-map>\\[eca-approve] approve, \\[eca-reject] reject, \\[eca-approve-always] always, \\[eca-show-diff] diff"
+                (concat "\\<eca-chat-mode-map>\\[eca-approve] approve, \\[eca-reject] reject, \\[eca-approve-always] always"
+                        (when (eca--change-p block) ", \\[eca-show-diff] diff"))
               "Go there with M-x eca"))))
 
 (defun eca--pending-calls ()
@@ -242,7 +258,8 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
 (defvar-local eca--decides nil "In a diff buffer: (CHAT-BUFFER . BLOCK) that it is about.")
 
 (defun eca--call-to-decide ()
-  "(BUFFER . BLOCK) that the user means: the one at point, or the one that has waited longest.
+  "(BUFFER . BLOCK) that the user means.
+That is the one at point, or the one that has waited longest.
 Calls of the chat's subagents count too."
   (cond
    (eca--decides)
@@ -311,13 +328,13 @@ Calls of the chat's subagents count too."
 If there is none at point, the one that waits is shown."
   (interactive)
   (let* ((here (and (bound-and-true-p eca--blocks) (eca--block-here)))
-         (found (if (and here (equal (eca--get (eca-block-data here) :details :type) "fileChange"))
+         (found (if (and here (eca--change-p here))
                     (cons (current-buffer) here)
                   (eca--call-to-decide)))
          (details (eca-block-get (cdr found) :details))
          (pending (eq (eca-block-get (cdr found) :state) 'pending))
          (root (eca-session-root eca--session)))
-    (unless (equal (plist-get details :type) "fileChange")
+    (unless (eca--change-p (cdr found))
       (user-error "This call changes no file"))
     (let* ((path (plist-get details :path))
            (name (eca--shown-path path))
@@ -333,7 +350,7 @@ If there is none at point, the one that waits is shown."
               header-line-format
               (and pending (substitute-command-keys
                             (concat "\\<eca-diff-mode-map> " name ":  \\[eca-approve] approve   \\[eca-reject] reject"
-                                    "   \\[eca-approve-always] approve always   q quit"))))
+                                    "   \\[eca-approve-always] always   q quit"))))
         (eca-diff-mode 1)
         (goto-char (point-min)))
       (pop-to-buffer buffer))))

@@ -1,4 +1,4 @@
-//! Cutting text without breaking characters, and telling how alike two short texts are.
+//! Cutting text without breaking characters, and telling how alike two texts are.
 
 /// The longest prefix of `text` that has at most `max` bytes and ends on a character border.
 pub fn prefix(text: &str, max: usize) -> &str {
@@ -22,6 +22,37 @@ pub fn one_line(text: &str, max: usize) -> String {
         .collect();
     let joined = cleaned.split_whitespace().collect::<Vec<_>>().join(" ");
     joined.chars().take(max).collect::<String>().trim_end().to_owned()
+}
+
+/// How many bytes two texts have in common at their start and at their end, in whole characters and
+/// without counting anything twice.
+pub fn common_ends(one: &str, other: &str) -> (usize, usize) {
+    let shorter = one.len().min(other.len());
+    let mut start = common_start(one.as_bytes(), other.as_bytes());
+    while !(one.is_char_boundary(start) && other.is_char_boundary(start)) {
+        start -= 1;
+    }
+    let mut end = common_end(one.as_bytes(), other.as_bytes()).min(shorter - start);
+    while !(one.is_char_boundary(one.len() - end) && other.is_char_boundary(other.len() - end)) {
+        end -= 1;
+    }
+    (start, end)
+}
+
+/// By pieces, which the machine compares faster than bytes.
+const PIECE: usize = 1024;
+
+fn common_start(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE)).take_while(|(a, b)| a == b).count();
+    let same = pieces * PIECE;
+    same + one[same..].iter().zip(&other[same..]).take_while(|(a, b)| a == b).count()
+}
+
+fn common_end(one: &[u8], other: &[u8]) -> usize {
+    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE)).take_while(|(a, b)| a == b).count();
+    let same = pieces * PIECE;
+    let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
+    same + one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
 /// Levenshtein's distance in characters, for texts that are short.

@@ -5,6 +5,7 @@
 //! its default. Messages name the place and the kind of value, never the value: it may be a
 //! secret.
 
+mod acp_draft;
 mod choices;
 mod copilot;
 mod customization;
@@ -66,6 +67,7 @@ impl<'a> Decoder<'a> {
         self.tools(values, config);
         self.customization(values, config);
         self.copilot(values, config);
+        self.acp_draft(values, config);
         self.variants_by_model(values, config);
         self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);

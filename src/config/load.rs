@@ -128,6 +128,11 @@ pub fn home() -> Option<PathBuf> {
     home_from(&|name| std::env::var_os(name)).or_else(std::env::home_dir)
 }
 
+/// Where this process was started, for contracts in which a client cannot say where it works.
+pub fn current_directory() -> Option<PathBuf> {
+    std::env::current_dir().ok()
+}
+
 /// The program that this process runs; empty when the system does not tell.
 pub fn executable() -> String {
     std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default()

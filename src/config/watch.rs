@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const POLL_EVERY: Duration = Duration::from_secs(3);
+/// An editor writes a file in several steps; they count as one change.
+const QUIET: Duration = Duration::from_millis(200);
+/// A file that never comes to rest is read all the same.
+const MOST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Files under observation.
 #[derive(Debug)]
@@ -70,6 +74,12 @@ impl Watch {
             Eyes::Kernel(watches) => watches.changed().await,
             Eyes::Poll(poll) => poll.changed().await,
         }
+    }
+
+    /// Waits until nothing changes any more, for as long as that is worth it.
+    pub async fn quiet(&mut self) {
+        let quiet = async { while tokio::time::timeout(QUIET, self.changed()).await.is_ok() {} };
+        let _ = tokio::time::timeout(MOST_PATIENCE, quiet).await;
     }
 }
 

@@ -18,6 +18,8 @@ const TITLE: &str = include_str!("prompts/title.md");
 const COMPACT: &str = include_str!("prompts/compact.md");
 const INIT: &str = include_str!("prompts/init.md");
 const SKILL_CREATE: &str = include_str!("prompts/skill_create.md");
+const COMPLETION: &str = include_str!("prompts/completion.md");
+const REWRITE: &str = include_str!("prompts/rewrite.md");
 
 /// The machine, as far as a model needs to know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -156,6 +158,35 @@ pub fn skill_create(prompts: &PromptsConfig, file: &str, name: &str, wish: &str,
         .with_text("skillName", name)
         .with_text("userPrompt", wish.trim());
     template::render_or_keep(chosen(&prompts.skill_create, SKILL_CREATE), &variables)
+}
+
+/// What a model is told that continues a text; [`CURSOR`] marks where.
+pub fn completion(prompts: &PromptsConfig) -> &str {
+    chosen(&prompts.completion, COMPLETION)
+}
+
+/// Stands where the cursor is in a text that is to be continued.
+pub const CURSOR: &str = "<ECA_TAG>";
+
+/// A selection that is to be rewritten, and what is around it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Selection<'a> {
+    pub text: &'a str,
+    /// Empty when it belongs to no file.
+    pub path: &'a str,
+    /// Its lines, in words; may be empty.
+    pub range: &'a str,
+    /// The file, or the part around the selection; may be empty.
+    pub file: &'a str,
+}
+
+pub fn rewrite(prompts: &PromptsConfig, selection: Selection<'_>) -> String {
+    let variables = Variables::default()
+        .with_text("text", selection.text)
+        .with_text("path", selection.path)
+        .with_text("rangeText", selection.range)
+        .with_text("fullText", selection.file);
+    template::render_or_keep(chosen(&prompts.rewrite, REWRITE), &variables)
 }
 
 fn chosen<'a>(configured: &'a Option<String>, built_in: &'static str) -> &'a str {

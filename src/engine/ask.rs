@@ -90,21 +90,25 @@ impl Models {
 
     /// Asks a model. `None` when its provider is gone.
     pub fn ask(&self, model: &ModelInfo, question: Question) -> Option<Answer> {
-        let registry = self.registry();
-        let provider = registry.provider(model.id.provider())?;
-        let request = Request {
-            tools: question.tools,
-            reasoning: false,
-            payload: registry.variant(&model.id, None).into_payload(),
-            ..request::assemble(&model.id, &question.system, &question.messages, Some(model))
-        };
-        let retry = registry.retry(model.id.provider());
-        Some(Answer::new(provider, request, retry, question.deadline))
+        ask(&self.registry(), model, question)
     }
 
     fn registry(&self) -> Registry {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Asks a model of `registry`. `None` when its provider is gone.
+pub(super) fn ask(registry: &Registry, model: &ModelInfo, question: Question) -> Option<Answer> {
+    let provider = registry.provider(model.id.provider())?;
+    let request = Request {
+        tools: question.tools,
+        reasoning: false,
+        payload: registry.variant(&model.id, None).into_payload(),
+        ..request::assemble(&model.id, &question.system, &question.messages, Some(model))
+    };
+    let retry = registry.retry(model.id.provider());
+    Some(Answer::new(provider, request, retry, question.deadline))
 }
 
 impl Answer {

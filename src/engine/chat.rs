@@ -11,7 +11,6 @@ mod instruct;
 mod login;
 mod operations;
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,8 +30,8 @@ use super::title::TitleJob;
 use super::tools::task::TaskList;
 use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared, mcp_parts};
-use crate::base::{ChatId, ModelId, ToolCallId};
-use crate::llm::{Message, Part, Provider, Role};
+use crate::base::{ChatId, ModelId};
+use crate::llm::{Message, Provider, Role};
 use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, StoreError, TitleSource};
 
 /// Commands that may wait in a chat's inbox.
@@ -48,6 +47,7 @@ const TASKS: &str = "tasks";
 /// A title is made at the first prompt and again when the subject is clearer.
 const TITLE_AT_PROMPTS: [u32; 2] = [1, 3];
 
+pub use equip::SwitchedOff;
 use instruct::Pinned;
 pub(super) use instruct::listed_commands;
 pub(super) use operations::Operation;
@@ -139,6 +139,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>) -> ChatHand
         prompts: 0,
         named_by_user: false,
         loaded: false,
+        unanswered: false,
         running: None,
         login: None,
         memory: Arc::new(ChatMemory::default()),
@@ -166,6 +167,8 @@ struct ChatActor {
     prompts: u32,
     named_by_user: bool,
     loaded: bool,
+    /// The last turn in the store has no end: the server that ran it was killed, or the model failed.
+    unanswered: bool,
     running: Option<Running>,
     /// Whose next message belongs to a login.
     login: Option<Login>,
@@ -316,7 +319,6 @@ impl ChatActor {
             variant_payload,
             system,
             history: self.history.clone(),
-            used_call_ids: call_ids(&self.history),
             tools,
             totals: self.totals,
             open: open.clone(),
@@ -338,10 +340,14 @@ impl ChatActor {
     }
 
     fn title_job(&self, model: &ModelId, provider: &Arc<dyn Provider>) -> Option<TitleJob> {
-        let due = self.shared.settings().config().chat.title
-            && !self.named_by_user
-            && TITLE_AT_PROMPTS.contains(&self.prompts);
-        due.then(|| TitleJob { provider: Arc::clone(provider), model: model.clone(), history: self.history.clone() })
+        let settings = self.shared.settings();
+        let due = settings.config().chat.title && !self.named_by_user && TITLE_AT_PROMPTS.contains(&self.prompts);
+        due.then(|| TitleJob {
+            provider: Arc::clone(provider),
+            model: model.clone(),
+            instructions: crate::customization::prompt::title(&settings.config().prompts),
+            history: self.history.clone(),
+        })
     }
 
     fn make_title_aside(&self, job: TitleJob) {
@@ -434,6 +440,9 @@ impl ChatActor {
             Ok(Some(stored)) => {
                 let prompts = stored.messages.iter().filter(|entry| entry.kind == MessageKind::User).count();
                 self.prompts = u32::try_from(prompts).unwrap_or(u32::MAX);
+                self.memory.note_calls(stored.messages.iter().map(|entry| &entry.message));
+                let last = stored.messages.last().map(|entry| entry.kind.clone());
+                self.unanswered = !matches!(last, None | Some(MessageKind::Marker | MessageKind::SystemNote));
                 self.history = operations::since_compaction(stored.messages);
                 self.live.mail.set_trust(stored.trust.unwrap_or(false));
                 self.model = stored.model;
@@ -474,15 +483,4 @@ impl ChatActor {
 /// Says something about a chat.
 async fn say_for(shared: &Shared, chat: &ChatId, event: ChatEvent) {
     say(&*shared.sink, Event::Chat { chat: chat.clone(), event }).await;
-}
-
-fn call_ids(history: &[Message]) -> HashSet<ToolCallId> {
-    history
-        .iter()
-        .flat_map(|message| &message.parts)
-        .filter_map(|part| match part {
-            Part::ToolCall { id, .. } => Some(ToolCallId::new(id.as_str())),
-            _ => None,
-        })
-        .collect()
 }

@@ -1,9 +1,9 @@
 //! What the tools of a chat share beyond one turn, and what a turn needs to run its calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,8 @@ use crate::base::{ChatId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
-use crate::tool::{Arguments, Journal, LiveOutput, Preview, SeenFiles, Tool, ToolContext};
+use crate::llm::{Message, Part};
+use crate::tool::{Arguments, Journal, LiveOutput, Prepared, Preview, SeenFiles, Tool, ToolContext};
 use crate::tools::jobs::Jobs;
 use crate::workspace::Workspace;
 
@@ -92,13 +93,33 @@ impl TurnMail {
     }
 }
 
+/// What the user allowed, for one chat or for all of them.
+pub(super) type Consents = Arc<Mutex<Remembered>>;
+
 /// What a chat's tools know from one turn to the next; gone when the chat leaves memory.
 #[derive(Debug, Default)]
 pub(super) struct ChatMemory {
     pub(super) seen: Arc<SeenFiles>,
-    pub(super) remembered: Mutex<Remembered>,
+    pub(super) remembered: Consents,
     pub(super) tasks: Mutex<TaskList>,
     pub(super) fetched_rules: Mutex<FetchedRules>,
+    /// Of all calls that the client was told of, also of those that never got into the history.
+    call_ids: Mutex<HashSet<ToolCallId>>,
+}
+
+impl ChatMemory {
+    pub(super) fn call_ids(&self) -> MutexGuard<'_, HashSet<ToolCallId>> {
+        self.call_ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client knows the calls in these messages.
+    pub(super) fn note_calls<'a>(&self, messages: impl Iterator<Item = &'a Message>) {
+        let calls = messages.flat_map(|message| &message.parts).filter_map(|part| match part {
+            Part::ToolCall { id, .. } => Some(ToolCallId::new(id.as_str())),
+            _ => None,
+        });
+        self.call_ids().extend(calls);
+    }
 }
 
 /// What a turn needs to run its calls.
@@ -106,6 +127,7 @@ pub(super) struct ChatMemory {
 pub(super) struct TurnTools {
     pub(super) toolbox: Arc<Toolbox>,
     pub(super) memory: Arc<ChatMemory>,
+    pub(super) consents: Consents,
     pub(super) live: Arc<TurnMail>,
     pub(super) agent: String,
     pub(super) workspace: Arc<Workspace>,
@@ -132,7 +154,7 @@ impl TurnTools {
         let Ok(findings) = examining.await else {
             return Verdict { ruling: Ruling::Ask, why: "a check that broke".to_owned(), units: Vec::new() };
         };
-        let remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = self.consents.lock().unwrap_or_else(PoisonError::into_inner);
         let request = approval::Request {
             spec: tool.spec(),
             arguments,
@@ -148,7 +170,7 @@ impl TurnTools {
     /// The user does not want to be asked about such a call again.
     pub(super) fn remember(&self, call: &OpenCall) {
         if let Some(tool) = &call.tool {
-            let mut remembered = self.memory.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut remembered = self.consents.lock().unwrap_or_else(PoisonError::into_inner);
             remembered.remember(tool.spec(), call.details.as_ref());
         }
     }
@@ -172,6 +194,7 @@ impl TurnTools {
             live,
             settings: Arc::clone(&self.settings),
             sees_images: self.sees_images,
+            prepared: Prepared::default(),
         }
     }
 }

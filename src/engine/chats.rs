@@ -5,9 +5,23 @@ use tokio::sync::oneshot;
 use super::chat::{self, Command, Operation};
 use super::{ChatEvent, Done, Engine, OperationError, PageInfo, replay};
 use crate::base::{ChatId, ContentId};
-use crate::store::{PageQuery, StoreError};
+use crate::llm::Message;
+use crate::store::{ChatMeta, PageQuery, StoreError};
 
 impl Engine {
+    /// Makes a chat in which nothing has been said yet. `workspace_key` says with which others it is
+    /// listed.
+    pub async fn create(&self, chat: &ChatId, workspace_key: String) -> Result<(), StoreError> {
+        let meta = ChatMeta { workspace_key: Some(workspace_key), ..ChatMeta::new(chat.clone()) };
+        self.shared.store.create_or_touch_chat(meta).await
+    }
+
+    /// Adds texts that were said elsewhere to the end of a chat; no model is asked, and the client is
+    /// told nothing. A turn that runs is ended first.
+    pub async fn append(&self, chat: &ChatId, messages: Vec<Message>) -> Result<Done, OperationError> {
+        self.operate(chat, Operation::Append(messages)).await
+    }
+
     /// Shows a chat, or a page of it, again: the client hears everything before this returns.
     pub async fn open(&self, chat: &ChatId, page: PageQuery) -> Result<Done, OperationError> {
         self.operate(chat, Operation::Open(page)).await

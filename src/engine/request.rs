@@ -76,6 +76,12 @@ pub(super) fn stopped_answer(mut parts: Vec<Part>) -> Message {
     Message { role: Role::Assistant, parts }
 }
 
+/// What the model is told where a turn had no end.
+pub(super) fn interrupted_answer() -> Message {
+    let text = "[This answer was interrupted before it was complete.]";
+    Message { role: Role::Assistant, parts: vec![Part::Text(text.into())] }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,13 +16,12 @@ const MAX_MESSAGE_BYTES: usize = 2_000;
 const QUOTES: [char; 5] = ['"', '\'', '`', '*', ' '];
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-const INSTRUCTIONS: &str = "Write a title for the conversation that follows: at most six words, plain text, one \
-                            line, no quotes. Answer with the title alone.";
-
 /// One title to be made.
 pub(super) struct TitleJob {
     pub(super) provider: Arc<dyn Provider>,
     pub(super) model: ModelId,
+    /// How the title is asked for.
+    pub(super) instructions: String,
     pub(super) history: Vec<Message>,
 }
 
@@ -30,7 +29,7 @@ impl TitleJob {
     /// `None` when the model gave nothing that can serve as a title; a chat can live without one.
     pub(super) async fn run(self) -> Option<String> {
         let request = Request {
-            system: INSTRUCTIONS.to_owned(),
+            system: self.instructions,
             messages: vec![Message { role: Role::User, parts: vec![Part::Text(transcript(&self.history))] }],
             reasoning: false,
             ..Request::to(self.model)

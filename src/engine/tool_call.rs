@@ -2,6 +2,7 @@
 //! the events that tell of it.
 
 pub(super) mod machine;
+mod partial;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,12 +12,17 @@ use serde_json::{Map, Value};
 
 use super::event::{ChatEvent, RejectReason, ToolCallEvent, ToolCallOrigin, ToolCallStage};
 use crate::base::ToolCallId;
+use crate::base::text::prefix;
 use crate::llm::{Image, Part, Replay};
-use crate::tool::{Arguments, Details, NATIVE_SERVER, Tool, ToolOrigin};
+use crate::tool::{Arguments, Details, NATIVE_SERVER, Prepared, Tool, ToolOrigin};
 use machine::{State, Why};
 
 /// The name under which clients know tools of the model's provider.
 const PROVIDER_SERVER: &str = "llm";
+
+/// So much of the arguments that stream in is looked at for a summary: what a call is about comes
+/// before long texts, and looking again at every piece of those would cost more than it shows.
+const MOST_LOOKED_AT: usize = 4 * 1024;
 
 /// A call that the model has begun to write.
 #[derive(Clone)]
@@ -35,6 +41,8 @@ pub(super) struct OpenCall {
     pub(super) parsed: Arguments,
     pub(super) summary: Option<String>,
     pub(super) details: Option<Details>,
+    /// What its preview left for its run.
+    pub(super) prepared: Prepared,
     /// Whether the history has the call and not its result yet.
     pub(super) wants_result: bool,
     /// Whether the client knows its end.
@@ -77,6 +85,7 @@ impl OpenCall {
             parsed: Map::new(),
             summary: None,
             details: None,
+            prepared: Prepared::default(),
             wants_result: false,
             told: false,
             outcome: None,
@@ -151,6 +160,22 @@ impl OpenCall {
             return Ok(Map::new());
         }
         serde_json::from_str(&self.arguments)
+    }
+
+    /// More of the arguments. What is shown of the call follows them, as far as they are short.
+    pub(super) fn add_arguments(&mut self, text: &str) {
+        let looked_at = self.arguments.len() <= MOST_LOOKED_AT;
+        self.arguments.push_str(text);
+        if looked_at {
+            let so_far = prefix(&self.arguments, MOST_LOOKED_AT);
+            self.summarize(&partial::complete_fields(so_far));
+        }
+    }
+
+    pub(super) fn summarize(&mut self, arguments: &Arguments) {
+        if let Some(tool) = &self.tool {
+            self.summary = tool.summary(arguments).or(self.summary.take());
+        }
     }
 
     fn event(&self, stage: ToolCallStage) -> ChatEvent {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::base::text::prefix;
 use crate::llm;
 use crate::tool::{Arguments, NATIVE_SERVER, Tool};
 use crate::tools::jobs::Jobs;
@@ -20,7 +21,12 @@ pub(super) fn built_in(jobs: &Jobs) -> Vec<Arc<dyn Tool>> {
 #[derive(Default)]
 pub(super) struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    /// What the model sees each of them as.
+    names: Vec<String>,
 }
+
+/// What every vendor accepts as the name of a tool.
+const MOST_NAME: usize = 64;
 
 impl Toolbox {
     /// The first of several tools with one name counts.
@@ -33,7 +39,8 @@ impl Toolbox {
                 kept.push(tool);
             }
         }
-        Self { tools: kept }
+        let names = offered_names(&kept);
+        Self { tools: kept, names }
     }
 
     /// What the model means by a name. It is offered `server__tool`, but some write native tools
@@ -42,11 +49,8 @@ impl Toolbox {
         let native = |short: &str| {
             self.tools.iter().find(|tool| tool.spec().server == NATIVE_SERVER && tool.spec().name == short)
         };
-        if let Some(exact) = self.tools.iter().find(|tool| {
-            let spec = tool.spec();
-            name.strip_prefix(spec.server.as_str()).and_then(|rest| rest.strip_prefix("__")) == Some(&spec.name)
-        }) {
-            return Some(exact);
+        if let Some(exact) = self.names.iter().position(|offered| offered == name) {
+            return self.tools.get(exact);
         }
         if name.contains("__") {
             return None;
@@ -56,15 +60,15 @@ impl Toolbox {
 
     /// How the tools are shown to the model.
     pub(super) fn offers(&self) -> Vec<llm::ToolSpec> {
-        let offer = |tool: &Arc<dyn Tool>| {
+        let offer = |(tool, name): (&Arc<dyn Tool>, &String)| {
             let spec = tool.spec();
             llm::ToolSpec {
-                name: spec.full_name(),
+                name: name.clone(),
                 description: spec.description.clone(),
                 parameters: Value::clone(&spec.parameters),
             }
         };
-        self.tools.iter().map(offer).collect()
+        self.tools.iter().zip(&self.names).map(offer).collect()
     }
 
     pub(super) fn tools(&self) -> &[Arc<dyn Tool>] {
@@ -73,13 +77,42 @@ impl Toolbox {
 
     /// For a model that calls something that is not there.
     pub(super) fn names(&self) -> String {
-        let names: Vec<String> = self.tools.iter().map(|tool| tool.spec().full_name()).collect();
+        let names = &self.names;
         if names.is_empty() {
             "No tools are available.".to_owned()
         } else {
             format!("There are: {}.", names.join(", "))
         }
     }
+}
+
+/// A vendor refuses the whole chat for one name that it does not like, such as that of a server with a
+/// dot in it. A name that is fine stays; one that had to be changed never takes another's.
+fn offered_names(tools: &[Arc<dyn Tool>]) -> Vec<String> {
+    let full: Vec<String> = tools.iter().map(|tool| tool.spec().full_name()).collect();
+    let plain: Vec<String> = full.iter().map(|name| plain_name(name)).collect();
+    let is_taken = |at: usize| {
+        let same = |(other, name): (usize, &String)| other != at && *name == plain[at];
+        plain[at] != full[at] && plain.iter().enumerate().any(same)
+    };
+    let offered = |at: usize| match is_taken(at) || plain[at].len() > MOST_NAME {
+        true => marked(&plain[at], &full[at]),
+        false => plain[at].clone(),
+    };
+    (0..full.len()).map(offered).collect()
+}
+
+fn plain_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+}
+
+/// The same for the same tool, whatever else there is: a mark made of its true name takes the end of
+/// it (FNV-1a, 32 bits).
+fn marked(plain: &str, full: &str) -> String {
+    let hash = full.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mark = format!("_{hash:08x}");
+    format!("{}{mark}", prefix(plain, MOST_NAME - mark.len()))
 }
 
 /// Brings arguments into the form tools expect: models fill in optional texts with nothing.
@@ -138,6 +171,29 @@ mod tests {
             assert_eq!(found(name), None, "{name}");
         }
         assert_eq!(toolbox.offers().len(), 3);
+    }
+
+    #[test]
+    fn odd_names_of_servers_are_offered_as_vendors_take_them_and_never_mixed_up() {
+        let long = "s".repeat(60);
+        let toolbox = Toolbox::new([
+            tool("a_b", "t"),
+            tool("a.b", "t"),
+            tool("a b", "t"),
+            tool("日本", "t"),
+            tool(&long, "tool"),
+            tool("x.y", "t"),
+        ]);
+        let offered: Vec<String> = toolbox.offers().into_iter().map(|offer| offer.name).collect();
+        assert_eq!((offered[0].as_str(), offered[5].as_str()), ("a_b__t", "x_y__t"));
+        let is_fine = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        assert!(offered.iter().all(|name| name.len() <= MOST_NAME && name.chars().all(is_fine)), "{offered:?}");
+        let different: std::collections::HashSet<&String> = offered.iter().collect();
+        assert_eq!(different.len(), 6, "{offered:?}");
+        let servers = ["a_b", "a.b", "a b", "日本", long.as_str(), "x.y"];
+        for (name, server) in offered.iter().zip(servers) {
+            assert_eq!(toolbox.find(name).map(|tool| tool.spec().server.as_str()), Some(server));
+        }
     }
 
     #[test]

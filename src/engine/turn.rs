@@ -14,7 +14,6 @@ mod gather;
 mod hooked;
 mod open;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -49,7 +48,6 @@ pub(super) struct Turn {
     pub(super) variant_payload: request::Payload,
     pub(super) system: String,
     pub(super) history: Vec<Message>,
-    pub(super) used_call_ids: HashSet<ToolCallId>,
     pub(super) tools: TurnTools,
     pub(super) totals: Totals,
     pub(super) open: OpenState,

@@ -1,7 +1,7 @@
 //! From a process's surroundings to an engine: the part of a start that every front end shares.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -19,6 +19,7 @@ use crate::mcp::{self, ServerEvent, Servers};
 use crate::providers::{Environment, Registry, Wiring};
 use crate::state::{Secrets, Trust};
 use crate::store::Store;
+use crate::workspace::Workspace;
 
 /// What a command prints may name files that name commands; more rounds than this are a loop.
 const MOST_ROUNDS: usize = 4;
@@ -198,6 +199,16 @@ impl Surroundings {
         files.push(self.trust().file().to_owned());
         files
     }
+}
+
+/// The folder that a program was started in, for contracts in which nobody names another one.
+pub(super) fn workspace_in(folder: Option<&Path>) -> Arc<Workspace> {
+    let folders: Vec<_> = folder.and_then(Path::to_str).map(|path| (path.to_owned(), None)).into_iter().collect();
+    let (workspace, warnings) = Workspace::from_folders(&folders);
+    for warning in warnings {
+        tracing::warn!(%warning, "the current folder is not used");
+    }
+    Arc::new(workspace)
 }
 
 /// Where the chats are kept.

@@ -8,6 +8,7 @@
 
 mod client;
 mod dispatch;
+mod documents;
 mod from_wire;
 mod handlers;
 mod host;
@@ -36,7 +37,6 @@ use crate::process::signals;
 use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;
 use dispatch::{Dispatcher, End};
-pub use handlers::PLANNED;
 pub(super) use lines::Lines;
 use session::Session;
 use start::Starter;

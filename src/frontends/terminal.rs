@@ -14,20 +14,20 @@ mod output;
 mod screen;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cli::ChatArgs;
 use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment};
-use crate::engine::{Engine, Event, NoticeLevel, Pace};
+use crate::engine::{Engine, Event, EventSink, NoticeLevel, Pace};
 use crate::frontends::Surroundings;
-use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
+use crate::frontends::assemble::{Wishes, trust_command, withheld_text, workspace_in};
 use crate::frontends::eca::Lines;
 use crate::host::NoHost;
+use crate::mcp::{self, ServerEvent};
 use crate::process::signals::{Asked, Requests};
-use crate::workspace::Workspace;
 use conversation::{Conversation, INTERRUPTED, Outcome};
 use editor::LineEditor;
 use input::{InputError, Question};
@@ -100,7 +100,7 @@ async fn ask_once(mut conversation: Conversation, question: Question) -> (Conver
 /// Builds everything a conversation needs; an error is an exit code, and has been told.
 async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive: bool) -> Result<Conversation, i32> {
     let surroundings = Surroundings { environment: place.environment, config_file: args.config_file };
-    let workspace = workspace(place.folder.as_deref());
+    let workspace = workspace_in(place.folder.as_deref());
     let workspace_roots = workspace.roots().iter().map(|root| root.path.clone()).collect();
     let wishes = Wishes { options: None, workspace_roots };
     let mut memory = Memory::default();
@@ -113,7 +113,7 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     let lines = args.json.then(|| Arc::new(Lines::default()));
     let form = lines.clone().map_or_else(|| Form::Screen(look()), Form::Json);
     let output = Output::start(form).map_err(|error| complain(&error.to_string(), FAILED))?;
-    let servers = surroundings.servers(false, Arc::new(|event| tracing::info!(?event, "MCP")));
+    let servers = surroundings.servers(false, server_news(output.sink()));
     servers.configure(&loaded.config, &workspace);
     let engine = surroundings.engine(&mut loaded, output.sink(), Arc::new(NoHost), servers, Pace::Normal);
     report_problems(&output, lines.as_deref(), &engine, &loaded).await;
@@ -140,6 +140,24 @@ async fn begin(args: ChatArgs, place: Place, mut requests: Requests, interactive
     let patience = if loaded.config.providers.is_empty() { LOCAL_MODELS_WAIT } else { MODELS_WAIT };
     find_models(&mut conversation, interactive, patience).await?;
     Ok(conversation)
+}
+
+/// What the user must know of MCP servers is shown; the rest is for the log.
+fn server_news(sink: Arc<dyn EventSink>) -> Arc<dyn Fn(ServerEvent) + Send + Sync> {
+    Arc::new(move |event| {
+        tracing::info!(?event, "MCP");
+        let (level, text) = match event {
+            ServerEvent::Updated(_) | ServerEvent::Removed { .. } => return,
+            ServerEvent::Notice { level: mcp::NoticeLevel::Info, text, .. } => (NoticeLevel::Info, text),
+            ServerEvent::Notice { level: mcp::NoticeLevel::Warning, text, .. } => (NoticeLevel::Warning, text),
+            ServerEvent::Authorize { server, url } => {
+                (NoticeLevel::Info, format!("MCP server {server}: open this address to log in: {url}"))
+            }
+        };
+        if let Some(told) = sink.emit(Event::Notice { level, text }) {
+            tokio::spawn(told);
+        }
+    })
 }
 
 async fn report_problems(output: &Output, lines: Option<&Lines>, engine: &Engine, loaded: &Loaded) {
@@ -238,18 +256,42 @@ fn look() -> Look {
     Look { out: stream(io::stdout().is_terminal()), err: stream(io::stderr().is_terminal()) }
 }
 
-/// The folder the user stands in is what the chat is about.
-fn workspace(folder: Option<&Path>) -> Arc<Workspace> {
-    let folders: Vec<_> = folder.and_then(Path::to_str).map(|path| (path.to_owned(), None)).into_iter().collect();
-    let (workspace, warnings) = Workspace::from_folders(&folders);
-    for warning in warnings {
-        tracing::warn!(%warning, "the current folder is not used");
-    }
-    Arc::new(workspace)
-}
-
 /// To stderr, in the style of the command line's own complaints.
 fn complain(text: &str, code: i32) -> i32 {
     let _ = writeln!(io::stderr(), "error: {text}");
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Shown(Mutex<Vec<Event>>);
+
+    impl EventSink for Shown {
+        fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
+            self.0.lock().unwrap().push(event);
+            None
+        }
+    }
+
+    #[test]
+    fn what_servers_want_of_the_user_is_shown() {
+        let shown = Arc::new(Shown::default());
+        let news = server_news(Arc::clone(&shown) as Arc<dyn EventSink>);
+        let text = "it was given up".to_owned();
+        news(ServerEvent::Notice { server: "s".into(), level: mcp::NoticeLevel::Warning, text: text.clone() });
+        news(ServerEvent::Authorize { server: "s".into(), url: "https://x/login".into() });
+        news(ServerEvent::Removed { name: "s".into() });
+        let shown = shown.0.lock().unwrap();
+        assert_eq!(shown[0], Event::Notice { level: NoticeLevel::Warning, text });
+        assert!(
+            matches!(&shown[1..], [Event::Notice { level: NoticeLevel::Info, text }] if text.contains("https://x/login"))
+        );
+    }
 }

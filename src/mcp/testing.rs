@@ -75,6 +75,7 @@ pub(super) fn context() -> (ToolContext, Arc<Watched>) {
         live: watched.clone(),
         settings: Arc::default(),
         sees_images: true,
+        prepared: crate::tool::Prepared::default(),
     };
     (context, watched)
 }

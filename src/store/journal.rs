@@ -66,12 +66,13 @@ impl Store {
         let what = format!("The content of {}", change.path.display());
         StoreError::demand_size(&what, bytes, MOST_CONTENT_BYTES)?;
         let (chat, now) = (chat.clone(), now_ms());
-        let after_hash = change.after.as_deref().map(hash);
         let path = path_bytes(&change.path);
         self.write_checked(move |connection| {
             if !exists(connection, &chat)? {
                 return Ok(Err(StoreError::unknown_chat(&chat)));
             }
+            // Here and not before: a large content takes longer than the runtime may wait.
+            let after_hash = change.after.as_deref().map(hash);
             let size = i64::try_from(bytes).unwrap_or(i64::MAX);
             let before = change.before.as_deref();
             connection

@@ -96,6 +96,14 @@ impl Tool for Diagnostics {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let path = arguments.get("path").and_then(Value::as_str).map(Path::new).and_then(Path::file_name);
+        Some(path.map_or_else(
+            || "Checking diagnostics".to_owned(),
+            |name| format!("Checking diagnostics: {}", name.to_string_lossy()),
+        ))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -167,7 +175,7 @@ impl Navigation {
         let path = path(arguments, context).ok_or("path must name a file.")?;
         let symbol = text(arguments, "symbol").ok_or("symbol must not be empty.")?;
         let line = number(arguments, "line").filter(|line| *line > 0).ok_or("line must be a number from 1 on.")?;
-        let unsaved = context.host.unsaved(path.clone()).await;
+        let unsaved = context.host.unsaved(context.chat.clone(), path.clone()).await;
         let source = match unsaved {
             Some(unsaved) => symbol::line_of(&unsaved, line),
             None => symbol::read_line(path.clone(), line).await,
@@ -224,15 +232,19 @@ impl Tool for Navigation {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let what = if self.goal == Goal::Definition { "definition" } else { "references" };
+        let symbol = one_line(text(arguments, "symbol").unwrap_or_default(), SHOWN_SYMBOL);
+        Some(if symbol.is_empty() { format!("LSP {what}") } else { format!("LSP {what}: {symbol}") })
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<Preview, String>> {
-        let what = if self.goal == Goal::Definition { "definition" } else { "references" };
-        let symbol = one_line(text(arguments, "symbol").unwrap_or_default(), SHOWN_SYMBOL);
         let preview = Preview {
-            summary: Some(format!("LSP {what}: {symbol}")),
+            summary: self.summary(arguments),
             paths: path(arguments, context)
                 .into_iter()
                 .map(|path| TouchedPath { path, access: Access::Read })

@@ -51,6 +51,11 @@ impl Tool for Fetch {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let url = arguments.get("url").and_then(Value::as_str).unwrap_or("a page");
+        Some(format!("Fetching {}", one_line(url, SHOWN_URL)))
+    }
+
     fn preview<'a>(&'a self, arguments: &'a Arguments, _: &'a ToolContext) -> BoxFuture<'a, Result<Preview, String>> {
         Box::pin(async move {
             let url = url(arguments)?;

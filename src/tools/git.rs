@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::base::text::one_line;
 use crate::tool::{Access, Arguments, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath};
 
 use super::shell::request::{command, default_directory, leading_cd, must_be_directory, named_directory, text};
@@ -76,10 +77,7 @@ impl Request {
     }
 
     fn summary(&self) -> String {
-        match &self.summary {
-            Some(summary) => format!("Git {}: {}", self.operation, crate::base::text::one_line(summary, 80)),
-            None => format!("Git {}", self.operation),
-        }
+        summary(&self.operation, self.summary.as_deref())
     }
 
     fn variables(&self) -> Vec<(String, String)> {
@@ -96,6 +94,14 @@ impl Request {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
+    }
+}
+
+fn summary(operation: &str, purpose: Option<&str>) -> String {
+    let operation = one_line(operation, 20);
+    match purpose {
+        Some(purpose) => format!("Git {operation}: {}", one_line(purpose, 80)),
+        None => format!("Git {operation}"),
     }
 }
 
@@ -142,6 +148,12 @@ impl Default for Git {
 impl Tool for Git {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let named = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let Some(operation) = named("operation") else { return Some("Preparing git operation".to_owned()) };
+        Some(summary(&operation, named("summary").as_deref()))
     }
 
     fn preview<'a>(

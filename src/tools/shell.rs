@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::process::sandbox::Confinement;
 use crate::tool::{
     Access, Arguments, Details, Preview, ShellDetails, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
 };
+use crate::workspace::Workspace;
 
 use super::git::Git;
 use super::jobs::{BgJob, Jobs, NewJob, Started};
@@ -123,6 +124,12 @@ impl Tool for ShellCommand {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let command = arguments.get("command").and_then(Value::as_str);
+        let shown = command.map(|command| summary(command, &Workspace::default(), LABEL_CHARS));
+        Some(shown.unwrap_or_else(|| "Preparing shell command".to_owned()))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -139,7 +146,7 @@ impl Tool for ShellCommand {
                 details: request.background.is_some().then_some(Details::ShellCommand(background)),
                 paths,
                 shell: Some(request.command),
-                must_ask: None,
+                ..Preview::default()
             })
         })
     }

@@ -52,10 +52,15 @@ impl Pending {
         let table = &self.table;
         let more = |count: usize| (count < MOST_OUTSTANDING).then_some(count + 1);
         table.outstanding.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|_| TooManyPending)?;
-        let id = table.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.fresh_id();
         let (sender, answer) = oneshot::channel();
         table.waiting.insert(id, sender);
         Ok((id, PendingCall { id, table: Arc::clone(table), answer }))
+    }
+
+    /// An id for a request whose answer nobody waits for.
+    pub fn fresh_id(&self) -> i64 {
+        self.table.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Hands an answer to whoever waits for it; false when nobody does. Some clients send the number

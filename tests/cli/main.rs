@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod chats;
+mod pages;
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};

@@ -145,6 +145,59 @@ async fn a_remembered_consent_covers_the_next_calls_of_this_chat() {
 }
 
 #[tokio::test]
+async fn a_consent_for_the_server_covers_the_other_chats_too() {
+    for (scope, asks_again) in [("chat", true), ("server", false)] {
+        let model = MockLlm::start().await;
+        let config = json!({"toolCall": {"approval": {"rememberFor": scope}}});
+        let mut server = TestServer::with(&model).config(config).start().await;
+        let (one, two) = (workspace(&server).join("1"), workspace(&server).join("2"));
+        model.push(write_call("w1", &one, "x"));
+        model.push(Script::text_stream(&["done"]));
+        server.prompt(Some("c"), "write").await;
+        until_asked(&mut server, "w1").await;
+        approve(&server, "w1", Some(ToolCallApproveSave::Session));
+        server.collect_turn("c").await;
+        model.push(write_call("w2", &two, "x"));
+        model.push(Script::text_stream(&["done"]));
+        server.prompt(Some("other"), "write").await;
+        let fits = |message: &Value| message["params"]["content"]["type"] == "toolCallRun";
+        let run = server.everything_until("the call", fits).await;
+        assert_eq!(contents("toolCallRun", &run)[0]["manualApproval"], asks_again, "{scope}");
+        server.stop("other");
+        server.ignore_rest();
+        server.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_says_what_it_is_about_as_soon_as_its_arguments_do() {
+    let model = MockLlm::start().await;
+    let mut server = TestServer::with(&model).start().await;
+    let file = workspace(&server).join("notes.txt");
+    let path = format!("{{\"path\": {}", json!(file));
+    model.push(Script::tool_call("w", "eca__write_file", &["", &path, ", \"content\": \"lo", "ng\"}"]));
+    model.push(Script::tool_call("s", "eca__shell_command", &["{\"command\": \"ls -l\"", "}"]));
+    model.push(Script::text_stream(&["done"]));
+    server.prompt(Some("c"), "write").await;
+    let mut seen = until_asked(&mut server, "w").await;
+    approve(&server, "w", None);
+    seen.extend(until_asked(&mut server, "s").await);
+    approve(&server, "s", None);
+    seen.extend(server.collect_turn("c").await);
+    let summaries = |kind: &str, id: &str| -> Vec<String> {
+        let calls = contents(kind, &seen).into_iter().filter(|call| call["id"] == *id);
+        let mut all: Vec<String> = calls.map(|call| call["summary"].as_str().unwrap().to_owned()).collect();
+        all.dedup();
+        all
+    };
+    assert_eq!(summaries("toolCallPrepare", "w"), ["Writing file", "Writing notes.txt"]);
+    assert_eq!(summaries("toolCallRun", "w"), ["Creating notes.txt"]);
+    assert_eq!(summaries("toolCalled", "w"), ["Creating notes.txt"]);
+    assert_eq!(summaries("toolCallPrepare", "s"), ["Preparing shell command", "$ ls -l"]);
+    server.finish().await;
+}
+
+#[tokio::test]
 async fn questions_come_one_at_a_time_and_what_is_allowed_runs_meanwhile() {
     let model = MockLlm::start().await;
     let mut server = TestServer::with(&model).start().await;

@@ -15,8 +15,18 @@ pub(crate) struct LineServer {
 }
 
 impl LineServer {
-    /// On a runtime like the program's own.
     pub(crate) fn start<F>(serve: impl FnOnce(PipeReader, PipeWriter) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = std::io::Result<()>> + Send + 'static,
+    {
+        Self::start_with(Peer::of_lines, serve)
+    }
+
+    /// With a client of this kind, on a runtime like the program's own.
+    pub(crate) fn start_with<F>(
+        peer: fn(PipeReader, PipeWriter) -> Peer,
+        serve: impl FnOnce(PipeReader, PipeWriter) -> F + Send + 'static,
+    ) -> Self
     where
         F: Future<Output = std::io::Result<()>> + Send + 'static,
     {
@@ -32,7 +42,7 @@ impl LineServer {
                 let _ = over.send(result);
             }
         });
-        Self { peer: Peer::of_lines(client_input, client_output), ended }
+        Self { peer: peer(client_input, client_output), ended }
     }
 
     /// Waits until it has ended in order and its output is read.

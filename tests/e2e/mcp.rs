@@ -33,6 +33,45 @@ fn says(message: &Value, name: &str, status: &str) -> bool {
         && message["params"]["status"] == status
 }
 
+#[tokio::test]
+async fn tools_that_are_switched_off_are_listed_so_for_the_agent_that_is_selected() {
+    let model = MockLlm::start().await;
+    let config = json!({
+        "mcpServers": {"my.server": entry()},
+        "disabledTools": ["my.server__refuse"],
+        "agent": {"quiet": {"disabledTools": ["my.server"]}},
+    });
+    let mut server = TestServer::with(&model).config(config).start().await;
+    let status = first_run(&mut server, "my.server").await;
+    let off = |status: &Value| -> Vec<String> {
+        let tools = status["tools"].as_array().unwrap().iter().filter(|tool| tool["disabled"] == true);
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = status["tools"].as_array().unwrap().len();
+    assert_eq!(off(&status), ["refuse"]);
+    // Providers refuse a dot in the name of a tool.
+    model.push(Script::tool_call("t", "my_server__echo", &["{\"text\": \"hi\"}"]));
+    model.push(Script::text_stream(&["ok"]));
+    server.prompt(Some("c"), "hi").await;
+    let run = server.find("the call", |message| message["params"]["content"]["type"] == "toolCallRun").await;
+    let content = &run["params"]["content"];
+    assert_eq!((&content["server"], &content["name"]), (&json!("my.server"), &json!("echo")));
+    server.stop("c");
+    let request = model.next_request().await;
+    let names: Vec<&str> = request.body["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"my_server__echo") && !names.iter().any(|name| name.contains('.')), "{names:?}");
+    server.notify_raw("chat/selectedAgentChanged", Some(json!({"agent": "quiet"})));
+    let fits = |message: &Value| says(message, "my.server", "running") && off(&message["params"]).len() == all;
+    server.find("everything is off", fits).await;
+    server.ignore_rest();
+    server.finish().await;
+}
+
 /// That a server runs may be told while the server itself starts.
 async fn first_run(server: &mut TestServer, name: &str) -> Value {
     let at_once = server.startup.iter().find(|message| says(message, name, "running"));

@@ -183,6 +183,7 @@ impl Watcher {
             live: self.clone(),
             settings: Arc::default(),
             sees_images: true,
+            prepared: eca::tool::Prepared::default(),
         }
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn context(root: Option<&Path>) -> ToolContext {
         live: Arc::new(Unwatched),
         settings: Arc::new(ToolCallConfig::default()),
         sees_images: false,
+        prepared: eca::tool::Prepared::default(),
     }
 }
 

@@ -181,6 +181,11 @@ async fn a_killed_server_has_kept_what_was_echoed_and_answered() {
     for kept in ["one", "first answer", "two", "three"] {
         assert!(sent.contains(kept), "{kept:?} in {sent}");
     }
+    // The question that was not answered does not read like a part of the next one.
+    let messages = last.body["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages.iter().skip(1).map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
+    assert!(messages[4]["content"].to_string().contains("interrupted"), "{sent}");
     assert_eq!(again.leave().await.0, Some(0));
 }
 

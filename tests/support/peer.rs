@@ -54,6 +54,8 @@ pub struct Peer {
     next_id: i64,
     /// One message per line instead of frames.
     lines: bool,
+    /// Messages name no version.
+    bare: bool,
     pub style: Style,
 }
 
@@ -67,8 +69,14 @@ impl Peer {
         Self::with(Cutter::Lines(LineParser::default()), from_server, to_server)
     }
 
+    /// The same for a contract that names no version.
+    pub fn of_bare_lines(from_server: impl Read + Send + 'static, to_server: impl Write + Send + 'static) -> Self {
+        Self::with(Cutter::BareLines(LineParser::default()), from_server, to_server)
+    }
+
     fn with(cutter: Cutter, from_server: impl Read + Send + 'static, to_server: impl Write + Send + 'static) -> Self {
-        let lines = matches!(cutter, Cutter::Lines(_));
+        let bare = matches!(cutter, Cutter::BareLines(_));
+        let lines = bare || matches!(cutter, Cutter::Lines(_));
         let (arrived, incoming) = async_mpsc::unbounded_channel();
         let (outgoing, to_write) = mpsc::channel::<Vec<u8>>();
         let reading = Arc::new(Pause::default());
@@ -85,6 +93,7 @@ impl Peer {
             arrived: Vec::new(),
             next_id: 1,
             lines,
+            bare,
             style: Style::default(),
         }
     }
@@ -127,6 +136,11 @@ impl Peer {
 
     fn framed(&self, message: &Value) -> Vec<u8> {
         let mut body = message.to_string();
+        if self.bare {
+            let mut message = message.clone();
+            message.as_object_mut().unwrap().remove("jsonrpc");
+            body = message.to_string();
+        }
         if self.style.trailing_newline || self.lines {
             body.push('\n');
         }
@@ -405,7 +419,7 @@ fn read_messages(
                 Ok(Some(body)) => {
                     let mut largest = largest.lock().unwrap();
                     *largest = (*largest).max(body.len());
-                    frames::checked_message(&body)
+                    cutter.checked(&body)
                 }
                 Err(problem) => Err(problem),
             };

@@ -163,6 +163,11 @@ impl Drop for TestServer {
 }
 
 impl Builder {
+    /// The folders of this server.
+    pub fn folders(&self) -> &Arc<TestDirs> {
+        &self.dirs
+    }
+
     /// Merged over the default configuration, object by object.
     pub fn config(mut self, config: Value) -> Self {
         dirs::merge(&mut self.config, config);

@@ -8,8 +8,7 @@ use eca::config::commands::Memory;
 use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
-use eca::frontends::eca::PLANNED;
-use eca::frontends::{Method, acp, copilot};
+use eca::frontends::{Method, acp, acp_draft, copilot};
 use eca::providers::{Environment, Registry, Wiring};
 
 use crate::scan::words;
@@ -30,13 +29,16 @@ struct Row {
 fn every_method_is_listed_once_and_as_it_is() {
     let text = tree::read("docs/protocol.md");
     let all: Vec<MethodInfo> = METHODS.iter().chain(FRAMEWORK_METHODS).copied().collect();
-    let problems = compare(&method_rows(&text), &all, PLANNED);
+    let problems = compare(&method_rows(&text), &all);
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+const COPILOT: &str = "The Copilot CLI contract";
+const ACP_DRAFT: &str = "The first draft of the Agent Client Protocol";
+
 #[test]
 fn every_method_of_the_copilot_contract_is_listed_once_and_as_it_is() {
-    contract_is_listed("The Copilot CLI contract", copilot::METHODS, "copilot", &["desk", "params", "chunks"]);
+    contract_is_listed(COPILOT, copilot::METHODS, "copilot", &["desk", "params", "chunks"]);
 }
 
 #[test]
@@ -45,51 +47,72 @@ fn every_method_of_the_agent_client_protocol_is_listed_once_and_as_it_is() {
     contract_is_listed("The Agent Client Protocol", acp::METHODS, "acp", &files);
 }
 
-/// The table of a contract's section is that of the code, and what is in it is served: its name stands
-/// in one of these files.
-fn contract_is_listed(section: &str, methods: &[Method], front_end: &str, files: &[&str]) {
+#[test]
+fn every_method_of_the_draft_is_listed_once_and_as_it_is() {
+    contract_is_listed(ACP_DRAFT, acp_draft::METHODS, "acp_draft", &["params"]);
+    // And what is sent, is sent.
+    let sending: String = ["turns", "threads", "editor"].map(|file| source("acp_draft", file)).concat();
+    for method in acp_draft::METHODS {
+        let is_sent = !words(&sending, &constant("acp_draft", method)).is_empty();
+        assert_eq!(is_sent, method.direction == "both", "{}", method.name);
+    }
+}
+
+/// The table below a heading is the one of the code, and each of its methods stands in one of the files
+/// where requests and notifications are told apart.
+fn contract_is_listed(heading: &str, methods: &[Method], module: &str, files: &[&str]) {
     let text = tree::read("docs/contracts.md");
-    let (_, section) = text.split_once(&format!("\n## {section}\n")).expect("a section of its own");
-    let rows = method_rows(section.split("\n## ").next().unwrap_or_default());
+    let rows = method_rows(section(&text, heading));
     let listed: Vec<[&str; 3]> = rows.iter().map(|row| [&*row.name, &*row.kind, &*row.direction]).collect();
     let real: Vec<[&str; 3]> = methods.iter().map(|method| [method.name, method.kind, method.direction]).collect();
     assert_eq!(listed, real);
     assert!(rows.iter().all(|row| row.status == "works" && !row.remark.is_empty()), "{rows:?}");
-    let served: String = files.iter().map(|file| tree::read(&format!("src/frontends/{front_end}/{file}.rs"))).collect();
-    let table = tree::read(&format!("src/frontends/{front_end}/methods.rs"));
+    let served: String = files.iter().map(|file| source(module, file)).collect();
     for method in methods {
-        let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
-        let constant = before.rsplit(' ').next().unwrap_or_default();
-        assert!(!words(&served, constant).is_empty(), "{} is not served", method.name);
+        assert!(!words(&served, &constant(module, method)).is_empty(), "{} is not served", method.name);
+    }
+}
+
+fn source(module: &str, file: &str) -> String {
+    tree::read(&format!("src/frontends/{module}/{file}.rs"))
+}
+
+/// The constant that holds a method's name.
+fn constant(module: &str, method: &Method) -> String {
+    let table = source(module, "methods");
+    let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
+    before.rsplit(' ').next().unwrap_or_default().to_owned()
+}
+
+/// What stands below a heading, up to the next one of its kind.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let (_, below) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+    below.split_once("\n## ").map_or(below, |(section, _)| section)
+}
+
+#[test]
+fn every_error_of_a_contract_is_listed() {
+    let text = tree::read("docs/contracts.md");
+    let general = [-32700, -32600, -32601, -32602, -32603];
+    for (heading, own) in [(COPILOT, &[-32000, -32001, -32002, -32003, -32004][..]), (ACP_DRAFT, &[])] {
+        let codes: Vec<String> = cells_below(section(&text, heading), "Code");
+        let expected: Vec<String> = general.iter().chain(own).map(|code: &i64| code.to_string()).collect();
+        assert_eq!(codes, expected, "{heading}");
     }
 }
 
 #[test]
-fn every_error_of_the_copilot_contract_is_listed() {
-    let text = tree::read("docs/contracts.md");
-    let codes: Vec<String> = cells_below(&text, "Code");
-    let expected = [-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32003, -32004];
-    assert_eq!(codes, expected.map(|code: i64| code.to_string()));
-}
-
-#[test]
-fn what_the_server_never_sends_is_planned() {
-    let rows = method_rows(&tree::read("docs/protocol.md"));
+fn what_the_server_may_send_is_sent_somewhere() {
     let markers = markers(&tree::read("custom_methods/src/methods.rs"));
     let front_end: String = tree::sources()
         .into_iter()
         .filter(|source| source.path.starts_with("src/frontends/") && !source.only_tests)
         .map(|source| source.code)
         .collect();
-    let mut seen = 0;
     for method in METHODS.iter().filter(|method| method.direction == Direction::ServerToClient) {
         let marker = markers.get(method.name).unwrap_or_else(|| panic!("no marker type for {}", method.name));
-        let is_sent = !words(&front_end, marker).is_empty();
-        let row = rows.iter().find(|row| row.name == method.name).unwrap_or_else(|| panic!("no row: {}", method.name));
-        assert_eq!(row.status != "planned", is_sent, "{}: {}", method.name, row.status);
-        seen += usize::from(is_sent);
+        assert!(!words(&front_end, marker).is_empty(), "{} is never sent", method.name);
     }
-    assert!(seen > 4, "the front end was not found");
 }
 
 #[test]
@@ -184,7 +207,7 @@ fn links_lead_somewhere() {
 }
 
 /// What differs between the document and the code.
-fn compare(rows: &[Row], methods: &[MethodInfo], planned: &[&str]) -> Vec<String> {
+fn compare(rows: &[Row], methods: &[MethodInfo]) -> Vec<String> {
     let mut problems = Vec::new();
     for method in methods {
         let found: Vec<&Row> = rows.iter().filter(|row| row.name == method.name).collect();
@@ -207,11 +230,7 @@ fn compare(rows: &[Row], methods: &[MethodInfo], planned: &[&str]) -> Vec<String
                 problems.push(format!("{}: {what} is {real}, not {written}", method.name));
             }
         }
-        let is_planned = row.status == "planned";
-        if method.direction == Direction::ClientToServer && is_planned != planned.contains(&method.name) {
-            problems.push(format!("{}: {} in the document, not so in PLANNED", method.name, row.status));
-        }
-        if !["works", "empty", "planned"].contains(&row.status.as_str()) {
+        if row.status != "works" {
             problems.push(format!("{}: unknown status {}", method.name, row.status));
         }
         if row.remark.is_empty() {
@@ -365,26 +384,23 @@ mod each_comparison_can_fail {
     const METHOD: MethodInfo =
         MethodInfo { name: "a/b", kind: MethodKind::Request, direction: Direction::ClientToServer, area: "chat" };
 
-    fn problems(row: &str, planned: &[&str]) -> usize {
+    fn problems(row: &str) -> usize {
         let text =
             format!("### `chat`\n\n| Method | Kind | Direction | Status | Remark |\n|---|---|---|---|---|\n{row}\n");
-        compare(&method_rows(&text), &[METHOD], planned).len()
+        compare(&method_rows(&text), &[METHOD]).len()
     }
 
     #[test]
     fn methods() {
         let right = "| `a/b` | request | to server | works | Does it. |";
-        assert_eq!(problems(right, &[]), 0);
-        assert_eq!(problems(right, &["a/b"]), 1);
-        assert_eq!(problems(&right.replace("works", "planned"), &[]), 1);
-        assert_eq!(problems(&right.replace("works", "planned"), &["a/b"]), 0);
-        assert_eq!(problems(&right.replace("works", "maybe"), &[]), 1);
-        assert_eq!(problems(&right.replace("request", "notification"), &[]), 1);
-        assert_eq!(problems(&right.replace("to server", "to client"), &[]), 1);
-        assert_eq!(problems(&right.replace("Does it.", ""), &[]), 1);
-        assert_eq!(problems(&format!("{right}\n{right}"), &[]), 1);
-        assert_eq!(problems("", &[]), 1);
-        assert_eq!(problems(&format!("{right}\n{}", right.replace("a/b", "c/d")), &[]), 1);
+        assert_eq!(problems(right), 0);
+        assert_eq!(problems(&right.replace("works", "maybe")), 1);
+        assert_eq!(problems(&right.replace("request", "notification")), 1);
+        assert_eq!(problems(&right.replace("to server", "to client")), 1);
+        assert_eq!(problems(&right.replace("Does it.", "")), 1);
+        assert_eq!(problems(&format!("{right}\n{right}")), 1);
+        assert_eq!(problems(""), 1);
+        assert_eq!(problems(&format!("{right}\n{}", right.replace("a/b", "c/d"))), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::mcp_parts::ServerResources;
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt, ReplyWhen};
-use super::super::request::Payload;
+use super::super::request::{self, Payload};
 use super::super::turn::{Cause, ConnectionReport};
 use super::super::{Pace, replay};
 use super::commands::Typed;
@@ -204,6 +204,7 @@ impl ChatActor {
         expanded: Option<String>,
         model: Option<&ModelId>,
     ) -> Vec<String> {
+        self.close_unanswered().await;
         let text = prompt.text.trim().to_owned();
         let content_id = ContentId::random();
         let mut parts = Vec::new();
@@ -233,6 +234,14 @@ impl ChatActor {
         }
         self.emit(ChatEvent::UserText { text: format!("{text}\n"), content_id }).await;
         notes
+    }
+
+    /// A question that was left without an answer must not read like a part of the next one.
+    async fn close_unanswered(&mut self) {
+        let ends_open = self.history.last().is_some_and(|last| last.role == Role::User);
+        if std::mem::take(&mut self.unanswered) && ends_open {
+            self.keep(request::interrupted_answer()).await;
+        }
     }
 
     /// What the user points at, as parts of the message.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::Shared;
 use super::super::chat_tools::{ChatMemory, TurnTools};
 use super::super::hooks::Hooks;
 use super::super::journal::ChatJournal;
@@ -12,15 +11,16 @@ use super::super::tools::ask_user::AskUser;
 use super::super::tools::fetch_rule::{FetchRule, ScopedRules};
 use super::super::tools::skill::SkillTool;
 use super::super::tools::task::TaskTool;
+use super::super::{Engine, Shared};
 use super::ChatActor;
 use crate::approval::{self, Roots, Rules};
 use crate::base::ModelId;
-use crate::config::{Config, ToolCallConfig};
+use crate::config::{Config, RememberFor, ToolCallConfig};
 use crate::customization::Customization;
 use crate::customization::hooks::{ChatFacts, Setting};
 use crate::host::Capabilities;
 use crate::llm::ModelInfo;
-use crate::tool::{Tool, ToolSpec};
+use crate::tool::{Tool, ToolOrigin, ToolSpec};
 use crate::tools::custom::custom_tools;
 use crate::tools::{editor, fetch};
 
@@ -80,6 +80,34 @@ impl Shared {
     }
 }
 
+impl Engine {
+    /// Which tools an agent is not offered, those of MCP servers included.
+    pub fn switched_off(&self, agent: &str) -> SwitchedOff {
+        SwitchedOff(Choice::of(self.shared.settings().config(), agent, self.shared.host.capabilities()))
+    }
+}
+
+/// Which tools an agent is not offered.
+pub struct SwitchedOff(Choice);
+
+impl std::fmt::Debug for SwitchedOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SwitchedOff").field("disabled", &self.0.disabled).finish_non_exhaustive()
+    }
+}
+
+impl SwitchedOff {
+    /// Whether this tool of an MCP server is one of them.
+    pub fn has(&self, server: &str, tool: &str) -> bool {
+        let spec = ToolSpec {
+            server: server.to_owned(),
+            origin: ToolOrigin::Mcp,
+            ..ToolSpec::native(tool, "", serde_json::Value::Null)
+        };
+        self.0.is_disabled(&spec)
+    }
+}
+
 impl ChatActor {
     /// The hooks that count now.
     pub(super) fn hooks(&self, prompt: &Prompt) -> Hooks {
@@ -135,6 +163,10 @@ impl ChatActor {
             hooks: self.hooks(prompt),
             facts: Arc::new(self.facts(prompt, agent, Some(model))),
             memory: Arc::clone(&self.memory),
+            consents: Arc::clone(match choice.settings.approval.remember_for {
+                RememberFor::Chat => &self.memory.remembered,
+                RememberFor::Server => &shared.consents,
+            }),
             live: Arc::clone(&self.live.mail),
             agent: agent.to_owned(),
             workspace: Arc::clone(&prompt.workspace),

@@ -8,7 +8,8 @@ use super::super::event::ChatEvent;
 use super::super::{replay, request};
 use super::ChatActor;
 use crate::base::{ChatId, ContentId, ModelId, text};
-use crate::store::{Change, Fork, Page, PageQuery, StoreError, TitleSource};
+use crate::llm::{Message, Role};
+use crate::store::{Change, Fork, MessageKind, NewMessage, Page, PageQuery, StoreError, TitleSource};
 
 const MAX_TITLE_CHARS: usize = 40;
 
@@ -38,6 +39,8 @@ pub(in crate::engine) enum Operation {
     Fork {
         at: ContentId,
     },
+    /// Texts that were said elsewhere.
+    Append(Vec<Message>),
 }
 
 pub(in crate::engine) type Reply = oneshot::Sender<Result<Done, OperationError>>;
@@ -99,6 +102,9 @@ pub enum OperationError {
     NotKept(Vec<PathBuf>),
     #[error("{} could not be restored: {reason}", .path.display())]
     NotRestored { path: PathBuf, reason: String },
+    /// Another server works on the chat; the text says which.
+    #[error("{0}")]
+    Elsewhere(String),
     #[error("the chat is busy; try again")]
     Busy,
     #[error("the server is shutting down")]
@@ -142,7 +148,27 @@ impl ChatActor {
                 Ok(Done::Changed)
             }
             Operation::Fork { at } => self.fork(Some(at)).await,
+            Operation::Append(messages) => self.append_messages(messages).await,
         }
+    }
+
+    async fn append_messages(&mut self, messages: Vec<Message>) -> Result<Done, OperationError> {
+        self.close_turn().await;
+        if let Some(problem) = self.claim().await {
+            return Err(OperationError::Elsewhere(problem));
+        }
+        let item = |message: &Message| match message.role {
+            Role::Assistant => NewMessage::new(MessageKind::Assistant, message.clone()),
+            Role::User => {
+                let content_id = Some(ContentId::random());
+                NewMessage { content_id, ..NewMessage::new(MessageKind::User, message.clone()) }
+            }
+        };
+        self.shared.store.append(&self.id, messages.iter().map(item).collect()).await?;
+        let prompts = messages.iter().filter(|message| message.role == Role::User).count();
+        self.prompts = self.prompts.saturating_add(u32::try_from(prompts).unwrap_or(u32::MAX));
+        self.history.extend(messages);
+        Ok(Done::Changed)
     }
 
     async fn open(&mut self, query: PageQuery) -> Result<Done, OperationError> {

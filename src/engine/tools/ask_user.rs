@@ -39,9 +39,18 @@ impl Tool for AskUser {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let question = arguments.get("question").and_then(Value::as_str);
+        Some(
+            question.map_or_else(
+                || "Preparing question".to_owned(),
+                |question| format!("Q: {}", text::one_line(question, 50)),
+            ),
+        )
+    }
+
     fn preview<'a>(&'a self, arguments: &'a Arguments, _: &'a ToolContext) -> BoxFuture<'a, Result<Preview, String>> {
-        let question = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
-        let summary = Some(format!("Q: {}", text::one_line(question, 50)));
+        let summary = self.summary(arguments);
         Box::pin(std::future::ready(Ok(Preview { summary, ..Preview::default() })))
     }
 

@@ -93,9 +93,13 @@ impl Tool for FetchRule {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let name = arguments.get("id").and_then(Value::as_str);
+        Some(name.map_or_else(|| "Fetching rule".to_owned(), |name| format!("Fetching rule '{name}'")))
+    }
+
     fn preview<'a>(&'a self, arguments: &'a Arguments, _: &'a ToolContext) -> BoxFuture<'a, Result<Preview, String>> {
-        let id = arguments.get("id").and_then(Value::as_str).unwrap_or_default();
-        let summary = Some(format!("Fetching rule '{id}'"));
+        let summary = self.summary(arguments);
         Box::pin(std::future::ready(Ok(Preview { summary, ..Preview::default() })))
     }
 

@@ -30,9 +30,13 @@ impl Tool for SkillTool {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let name = arguments.get("name").and_then(Value::as_str);
+        Some(name.map_or_else(|| "Loading skill".to_owned(), |name| format!("Loading skill '{name}'")))
+    }
+
     fn preview<'a>(&'a self, arguments: &'a Arguments, _: &'a ToolContext) -> BoxFuture<'a, Result<Preview, String>> {
-        let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
-        let summary = Some(format!("Loading skill '{name}'"));
+        let summary = self.summary(arguments);
         Box::pin(std::future::ready(Ok(Preview { summary, ..Preview::default() })))
     }
 

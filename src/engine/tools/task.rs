@@ -5,11 +5,12 @@ mod list;
 use std::sync::{Arc, PoisonError};
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::chat_tools::ChatMemory;
 use super::super::event::{ChatEvent, ToolCallEvent, ToolCallOrigin, ToolCallStage};
 use crate::base::ToolCallId;
+use crate::base::text::one_line;
 use crate::tool::{Arguments, Details, NATIVE_SERVER, Tool, ToolContext, ToolOutput, ToolSpec};
 
 pub(crate) use list::TaskList;
@@ -70,6 +71,22 @@ pub(crate) fn cleared() -> ChatEvent {
 impl Tool for TaskTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let doing = match arguments.get("op").and_then(Value::as_str) {
+            Some("read") => "Reading the task list",
+            Some("plan") => "Planning tasks",
+            Some("add") => "Adding tasks",
+            Some("start") => "Starting a task",
+            Some("complete") => "Completing a task",
+            Some("delete") => "Deleting tasks",
+            Some("clear") => "Clearing the task list",
+            _ => "Updating the task list",
+        };
+        let purpose = arguments.get("active_summary").and_then(Value::as_str).map(|purpose| one_line(purpose, 60));
+        let purpose = purpose.filter(|purpose| !purpose.is_empty());
+        Some(purpose.map_or_else(|| doing.to_owned(), |purpose| format!("{doing}: {purpose}")))
     }
 
     fn run<'a>(&'a self, arguments: Arguments, _: ToolContext) -> BoxFuture<'a, ToolOutput> {

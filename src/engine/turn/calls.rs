@@ -168,7 +168,7 @@ impl Turn {
                 Effect::Spawn => {
                     self.open.change(id, |call| call.state = next);
                     if let Some(tool) = &call.tool {
-                        let context = self.call_context(id);
+                        let context = ToolContext { prepared: call.prepared.clone(), ..self.call_context(id) };
                         running.spawn(run_call(Arc::clone(tool), call.parsed.clone(), context, self.tools.clone()));
                     }
                 }
@@ -201,7 +201,10 @@ impl Turn {
     /// Works out whether a call may run, and what is shown of it.
     async fn rule(&mut self, id: &ToolCallId) -> Result<Input, TurnStopped> {
         // What the model wants is shown even if it cannot be.
-        self.open.change(id, |call| call.parsed = call.read_arguments().unwrap_or_default());
+        self.open.change(id, |call| {
+            call.parsed = call.read_arguments().unwrap_or_default();
+            call.summarize(&call.parsed.clone());
+        });
         let Some(call) = self.open.call(id) else { return Ok(Input::Invalid) };
         let (tool, arguments) = match self.check(&call) {
             Ok(found) => found,
@@ -229,7 +232,7 @@ impl Turn {
             Err(input) => return Ok(input),
         };
         tracing::debug!(call = %id, ruling = ?verdict.ruling, why = verdict.why, "a tool call was judged");
-        let Preview { summary, details, shell, .. } = preview;
+        let Preview { summary, details, shell, prepared, .. } = preview;
         let details = details.or_else(|| {
             let background = arguments.contains_key("background");
             shell.is_some().then_some(Details::ShellCommand(ShellDetails { commands: verdict.units, background }))
@@ -237,9 +240,12 @@ impl Turn {
         self.open.change(id, |call| {
             call.summary = summary.or(call.summary.take());
             call.details = details;
+            call.prepared = prepared;
         });
-        let shown = !self.tools.host.capabilities().approves_file_changes_only
+        let client = self.tools.host.capabilities();
+        let changes_file =
             || self.open.call(id).is_some_and(|call| matches!(call.details, Some(Details::FileChange(_))));
+        let shown = !client.approves_nothing && (!client.approves_file_changes_only || changes_file());
         Ok(match verdict.ruling {
             Ruling::Ask if !shown => {
                 let text = "This call needs the user's consent, and this editor cannot ask for it. It did not run.";

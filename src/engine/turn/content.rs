@@ -10,6 +10,7 @@ use super::Turn;
 use super::open::OpenReason;
 use crate::base::ToolCallId;
 use crate::llm::{Delta, Part, Replay, ServerTool};
+use crate::tool::Arguments;
 
 impl Turn {
     pub(super) async fn on_content(&mut self, delta: Delta) -> Result<(), Stopped> {
@@ -22,8 +23,9 @@ impl Turn {
                 self.emitter.emit(ChatEvent::Text(text)).await
             }
             Delta::ToolCallStart { index, id, name } => {
-                let mut call = OpenCall::new(index, &id, &name, &mut self.used_call_ids);
+                let mut call = OpenCall::new(index, &id, &name, &mut self.tools.memory.call_ids());
                 call.tool = self.tools.toolbox.find(&name).cloned();
+                call.summarize(&Arguments::new());
                 call.state = machine::step(call.state, Input::ArgsDelta).0;
                 self.end_reason(None).await?;
                 self.emitter.emit(call.prepare(String::new())).await?;
@@ -35,7 +37,7 @@ impl Turn {
                 let event = {
                     let mut open = self.open.lock();
                     open.calls.iter_mut().rfind(|call| call.index == index).map(|call| {
-                        call.arguments.push_str(&text);
+                        call.add_arguments(&text);
                         call.prepare(text)
                     })
                 };
@@ -123,6 +125,6 @@ impl Turn {
     }
 
     fn server_call_id(&mut self, provider_id: &str) -> ToolCallId {
-        tool_call::unused_id(provider_id, &mut self.used_call_ids)
+        tool_call::unused_id(provider_id, &mut self.tools.memory.call_ids())
     }
 }

@@ -17,7 +17,8 @@ use super::client::{ANSWER_PATIENCE, PATIENCE};
 use super::methods::{ELICITATION_CREATE, FS_READ_TEXT_FILE, FS_WRITE_TEXT_FILE};
 use super::terminals;
 use super::voice::Voice;
-use crate::host::{Capabilities, Host, HostError, Question, Reply, TerminalCommand, TerminalRun};
+use crate::base::ChatId;
+use crate::host::{Capabilities, Host, HostError, OpenChange, Question, Reply, Taken, TerminalCommand, TerminalRun};
 
 /// A larger file is nobody's unsaved work, and is read from the disk.
 const MOST_BUFFER_BYTES: u64 = 16 * 1024 * 1024;
@@ -81,19 +82,25 @@ impl EditorHost {
         }
     }
 
-    async fn write(&self, path: PathBuf, content: String) -> Result<bool, HostError> {
+    async fn write(&self, change: OpenChange) -> Result<Taken, HostError> {
+        let OpenChange { path, before, after, .. } = change;
         if !self.writes.load(Ordering::Relaxed) || !has_folder(path.clone()).await {
-            return Ok(false);
+            return Ok(Taken::NotHeld);
         }
-        let request = WriteTextFileRequest::new(self.voice.id.clone(), path.clone(), content);
+        let unsaved = self.unsaved_text(&path).await;
+        // What the user typed since is not written over.
+        if unsaved.is_some() && unsaved != before {
+            return Ok(Taken::Changed);
+        }
+        let request = WriteTextFileRequest::new(self.voice.id.clone(), path, after);
         match self.voice.client.call::<Value>(FS_WRITE_TEXT_FILE, &request, PATIENCE).await {
-            Ok(_) => Ok(true),
+            Ok(_) => Ok(Taken::Saved),
             Err(HostError::Unsupported) => {
                 self.writes.store(false, Ordering::Relaxed);
-                Ok(false)
+                Ok(Taken::NotHeld)
             }
             // The disk is as good where the user has nothing unsaved to lose.
-            Err(HostError::Refused(_)) if self.unsaved_text(&path).await.is_none() => Ok(false),
+            Err(HostError::Refused(_)) if unsaved.is_none() => Ok(Taken::NotHeld),
             Err(error) => Err(error),
         }
     }
@@ -120,7 +127,7 @@ impl Host for EditorHost {
         })
     }
 
-    fn unsaved(&self, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+    fn unsaved(&self, _: ChatId, path: PathBuf) -> BoxFuture<'_, Option<String>> {
         Box::pin(async move { self.unsaved_text(&path).await })
     }
 
@@ -128,8 +135,8 @@ impl Host for EditorHost {
         self.writes.load(Ordering::Relaxed)
     }
 
-    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
-        Box::pin(self.write(path, text))
+    fn write_open(&self, change: OpenChange) -> BoxFuture<'_, Result<Taken, HostError>> {
+        Box::pin(self.write(change))
     }
 
     fn run_in_terminal(&self, command: TerminalCommand) -> BoxFuture<'_, Result<TerminalRun, HostError>> {

@@ -2,7 +2,6 @@
 //! for: commands in the configuration, servers, models, what can be typed.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -16,10 +15,6 @@ use crate::engine::{NoticeLevel, PromptHold, Settings};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 
-/// An editor writes a file in several steps; they count as one change.
-const QUIET: Duration = Duration::from_millis(200);
-/// A file that never comes to rest is read all the same.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// How often what was read may be outdated at once before a change is waited for.
 const MOST_ROUNDS: usize = 10;
 
@@ -97,8 +92,7 @@ impl Keeper {
             unsure = if is_news { unsure + 1 } else { 0 };
             if !is_news || unsure > MOST_ROUNDS {
                 watch.changed().await;
-                let quiet = async { while tokio::time::timeout(QUIET, watch.changed()).await.is_ok() {} };
-                let _ = tokio::time::timeout(MOST_PATIENCE, quiet).await;
+                watch.quiet().await;
             }
             self.memory.forget_failures();
             self.load().await;

@@ -20,10 +20,6 @@ use crate::llm::ModelInfo;
 const LOCAL_MODELS_WAIT: Duration = Duration::from_millis(1_500);
 /// Configured providers are elsewhere, and one of them is the one that is wanted.
 const MODELS_WAIT: Duration = Duration::from_secs(5);
-/// An editor writes a file in several steps; they count as one change.
-const QUIET: Duration = Duration::from_millis(200);
-/// A file that never comes to rest is read all the same.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// How often what was read may be outdated at once before a change is waited for.
 const MOST_ROUNDS: usize = 10;
 /// Nobody waits longer than this for the start to be complete.
@@ -120,8 +116,7 @@ impl Keeper {
             unsure = if is_news { unsure + 1 } else { 0 };
             if !is_news || unsure > MOST_ROUNDS {
                 watch.changed().await;
-                let quiet = async { while tokio::time::timeout(QUIET, watch.changed()).await.is_ok() {} };
-                let _ = tokio::time::timeout(MOST_PATIENCE, quiet).await;
+                watch.quiet().await;
             }
             memory.forget_failures();
             loaded = self.surroundings.complete_configuration(&Wishes::default(), &mut memory).await;

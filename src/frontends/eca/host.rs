@@ -1,4 +1,5 @@
-//! The editor as the engine may ask it: diagnostics, definitions, references, questions.
+//! The editor as the engine may ask it: diagnostics, definitions, references, questions, and the
+//! documents that an LSP client has not saved.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -10,14 +11,23 @@ use custom_methods::editor::{
     DiagnosticSeverity, EditorDiagnostic, EditorGetDefinitionParams, EditorGetDiagnosticsParams,
     EditorGetReferencesParams, EditorLocation, EditorLocationsResult, EditorLocationsStatus,
 };
+use custom_methods::general::MessageType;
 use custom_methods::lifecycle::InitializeParams;
 use custom_methods::methods::{ChatAskQuestion, EditorGetDefinition, EditorGetDiagnostics, EditorGetReferences};
 use futures_util::future::BoxFuture;
+use lsp_types::request::ApplyWorkspaceEdit;
+use lsp_types::{
+    ApplyWorkspaceEditParams, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier, TextDocumentEdit,
+    TextEdit, WorkspaceEdit,
+};
 
 use super::client::{Client, RequestError};
+use super::documents::{Held, Unsaved, edit_between};
 use super::session::Session;
+use super::sink::show_message;
 use crate::host::{
-    Capabilities, Diagnostic, Host, HostError, Location, Locations, Question, Reply, Severity, SymbolPlace,
+    Capabilities, Diagnostic, Host, HostError, Location, Locations, OpenChange, Question, Reply, Severity, SymbolPlace,
+    Taken,
 };
 use crate::workspace::{path_from_uri, uri_from_path};
 
@@ -25,6 +35,8 @@ use crate::workspace::{path_from_uri, uri_from_path};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A question waits for its user; it ends with its turn. This only bounds what is remembered.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+/// How long an editor may take to report the change that it has just made.
+const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 /// Clients whose lines begin with 0, against the protocol's documents.
 const COUNT_FROM_ZERO: [&str; 3] = ["vscode", "intellij", "neovim"];
 
@@ -47,6 +59,7 @@ impl EditorHost {
             references: yes(editor.map(|editor| editor.references)),
             ask: yes(eca.and_then(|eca| eca.chat_capabilities.as_ref()).map(|chat| chat.ask_question)),
             approves_file_changes_only: false,
+            approves_nothing: false,
             terminal: false,
         };
         Self { client, session, can, from_zero: OnceLock::new() }
@@ -115,6 +128,78 @@ impl Host for EditorHost {
                 _ => Reply::Cancelled,
             })
         })
+    }
+
+    fn unsaved(&self, _: ChatId, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+        Box::pin(async move { self.session.documents().unsaved(&path).await })
+    }
+
+    fn may_write_open(&self) -> bool {
+        !self.session.documents().is_empty()
+    }
+
+    fn write_open(&self, change: OpenChange) -> BoxFuture<'_, Result<Taken, HostError>> {
+        Box::pin(async move {
+            let takes_edits = self.session.started().is_some_and(|started| started.client.applies_edits);
+            match self.session.documents().held(&change.path).await {
+                Held::Nothing => Ok(Taken::NotHeld),
+                Held::Unsaved(held) if change.before.as_ref() != Some(&held.text) => Ok(Taken::Changed),
+                Held::Unsaved(held) if takes_edits => self.change_document(held, change).await,
+                Held::Unsaved(_) => Err(HostError::Impossible(
+                    "it has unsaved changes in the editor, and this editor does not let others change its documents; \
+                     it has to be saved first"
+                        .to_owned(),
+                )),
+                Held::Unknown => Err(HostError::Impossible(
+                    "it has unsaved changes in the editor and is too large to be changed there; it has to be saved \
+                     first"
+                        .to_owned(),
+                )),
+            }
+        })
+    }
+}
+
+impl EditorHost {
+    /// Has the editor change its document, and asks the user to save it.
+    async fn change_document(&self, held: Unsaved, change: OpenChange) -> Result<Taken, HostError> {
+        let (documents, path) = (self.session.documents(), &change.path);
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let before = held.text.clone();
+        let edit = self.workspace_edit(held, edit_between(&before, &change.after));
+        let params = ApplyWorkspaceEditParams { label: Some(format!("Change of {name} by ECA")), edit };
+        let answer = self.client.request::<ApplyWorkspaceEdit>(&params, PATIENCE).await;
+        let refusal = match answer {
+            Ok(answer) if answer.applied => None,
+            Ok(answer) => Some(HostError::Refused(
+                answer.failure_reason.unwrap_or_else(|| "it did not take the change".to_owned()),
+            )),
+            Err(error) => Some(host_error(error)),
+        };
+        match refusal {
+            // An answer may get lost where the change did not.
+            Some(_) if documents.is(path, &change.after) => {}
+            // The user typed while the change was on its way.
+            Some(_) if !documents.is(path, &before) => return Ok(Taken::Changed),
+            Some(refusal) => return Err(refusal),
+            // What is worked out next is worked out on the document as it is now.
+            None => drop(documents.becomes(path, &change.after, REPORT_PATIENCE).await),
+        }
+        let text = format!("ECA changed {name} in the editor, where it has unsaved changes. Please save it.");
+        for frame in show_message(&self.session, MessageType::Info, text) {
+            let _ = self.client.outbox.push(frame).await;
+        }
+        Ok(Taken::Yes)
+    }
+
+    fn workspace_edit(&self, held: Unsaved, edit: TextEdit) -> WorkspaceEdit {
+        let checks_versions = self.session.started().is_some_and(|started| started.client.checks_versions);
+        if !checks_versions {
+            return WorkspaceEdit { changes: Some([(held.uri, vec![edit])].into()), ..WorkspaceEdit::default() };
+        }
+        let text_document = OptionalVersionedTextDocumentIdentifier { uri: held.uri, version: Some(held.version) };
+        let edits = vec![TextDocumentEdit { text_document, edits: vec![OneOf::Left(edit)] }];
+        WorkspaceEdit { document_changes: Some(DocumentChanges::Edits(edits)), ..WorkspaceEdit::default() }
     }
 }
 

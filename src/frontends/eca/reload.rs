@@ -7,12 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use custom_methods::general::MessageType;
+use custom_methods::methods::ToolServerUpdated;
+use custom_methods::tools::ToolServerUpdatedParams;
 use futures_util::FutureExt;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, ShowMessageRequestParams};
 
 use super::client::Client;
-use super::session::{Presentation, Session};
+use super::servers;
+use super::session::{Presentation, Session, Started};
 use super::sink::show_message;
 use super::start::tell_problem;
 use crate::config::commands::Memory;
@@ -24,10 +27,6 @@ use crate::engine::{PromptHold, Settings};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::{Wishes, trust_command, withheld_text};
 
-/// An editor writes a file in several steps; they count as one change.
-const QUIET: Duration = Duration::from_millis(200);
-/// A file that never comes to rest is read all the same.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a question about trust may stay on the user's screen.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// How often what was read may be outdated at once before it is taken as it is.
@@ -89,8 +88,7 @@ impl Keeper {
                     continue;
                 }
             }
-            let quiet = async { while tokio::time::timeout(QUIET, watch.changed()).await.is_ok() {} };
-            let _ = tokio::time::timeout(MOST_PATIENCE, quiet).await;
+            watch.quiet().await;
             memory.forget_failures();
             loaded = self.load(&mut memory, &mut watch).await;
             problems = self.apply(&mut loaded).await;
@@ -127,8 +125,10 @@ impl Keeper {
             self.config = loaded.config.clone();
             self.session.present(Presentation::of(&self.config));
             let loaded = Arc::new(loaded.clone());
+            let before = servers::tool_lists(started, &self.session.selected_agent());
             started.engine.reconfigure(Settings::new(registry, loaded)).await;
             tracing::info!("the configuration has changed");
+            self.tell_tools(started, &before).await;
             // Before that, the start asks the providers by itself.
             if self.session.is_listening() {
                 let engine = started.engine.clone();
@@ -140,6 +140,19 @@ impl Keeper {
         let new = loaded.problems.iter().filter(|problem| !self.reported.contains(problem)).cloned().collect();
         self.reported.clone_from(&loaded.problems);
         new
+    }
+
+    /// Tells which tools are offered now, as far as that is news. Before the client listens, the start
+    /// tells it.
+    async fn tell_tools(&self, started: &Started, before: &[ToolServerUpdatedParams]) {
+        if !self.session.is_listening() {
+            return;
+        }
+        for list in servers::tool_lists(started, &self.session.selected_agent()) {
+            if !before.contains(&list) {
+                self.client.notify::<ToolServerUpdated>(&list).await;
+            }
+        }
     }
 
     /// Starts and ends MCP servers as the configuration wants it; those that are as they should be do

@@ -16,8 +16,10 @@ use lsp_types::notification::Notification;
 use tokio::sync::Notify;
 
 use super::client::{Client, notification};
-use super::session::Session;
+use super::session::{Session, Started};
 use super::sink::show_message;
+use super::start::native_tools;
+use crate::engine::SwitchedOff;
 use crate::mcp::{NoticeLevel, ServerEvent, ServerStatus, Status};
 use crate::transport::Frame;
 
@@ -93,7 +95,10 @@ fn thin_out(events: &mut VecDeque<ServerEvent>) {
 
 fn frames(session: &Session, event: ServerEvent) -> Vec<Frame> {
     match event {
-        ServerEvent::Updated(status) => vec![notification(ToolServerUpdated::METHOD, &updated(*status), None)],
+        ServerEvent::Updated(status) => {
+            let params = updated(*status, switched_off(session).as_ref());
+            vec![notification(ToolServerUpdated::METHOD, &params, None)]
+        }
         ServerEvent::Removed { name } => {
             vec![notification(ToolServerRemoved::METHOD, &ToolServerRemovedParams { name }, None)]
         }
@@ -110,15 +115,27 @@ fn frames(session: &Session, event: ServerEvent) -> Vec<Frame> {
     }
 }
 
+/// Everything an agent may call, server by server, ours first.
+pub(super) fn tool_lists(started: &Started, agent: &str) -> Vec<ToolServerUpdatedParams> {
+    let off = started.engine.switched_off(agent);
+    let of_servers = started.servers.statuses().into_iter().map(|status| updated(status, Some(&off)));
+    std::iter::once(native_tools(&started.engine, agent)).chain(of_servers).collect()
+}
+
+/// What the agent that the user selected is not offered.
+pub(super) fn switched_off(session: &Session) -> Option<SwitchedOff> {
+    Some(session.started()?.engine.switched_off(&session.selected_agent()))
+}
+
 /// A server as clients list it. They replace what they know, so everything is always there.
-pub(super) fn updated(server: ServerStatus) -> ToolServerUpdatedParams {
+pub(super) fn updated(server: ServerStatus, off: Option<&SwitchedOff>) -> ToolServerUpdatedParams {
     let owner = || Some(ServerToolOwner { name: server.name.clone() });
     let is_remote = server.url.is_some();
     let tools = server.tools.iter().map(|tool| ServerTool {
         name: tool.name.clone(),
         description: tool.description.clone(),
         parameters: (*tool.parameters).clone(),
-        disabled: Some(false),
+        disabled: Some(off.is_some_and(|off| off.has(&server.name, &tool.name))),
         server: owner(),
     });
     let prompts = server.prompts.iter().map(|prompt| ServerPrompt {
@@ -204,7 +221,7 @@ mod tests {
             (Status::Disabled, "disabled"),
             (Status::RequiresAuth, "requires-auth"),
         ] {
-            let sent = serde_json::to_value(updated(server("s", kind))).expect("JSON");
+            let sent = serde_json::to_value(updated(server("s", kind), None)).expect("JSON");
             let expected = json!({"type": "mcp", "name": "s", "status": word, "command": "npx", "args": ["-y"],
                 "disabled": false, "hasAuth": false, "tools": [], "prompts": [], "resources": []});
             assert_eq!(sent, expected);
@@ -229,7 +246,7 @@ mod tests {
             }],
             ..server("s", Status::Running)
         };
-        let sent = serde_json::to_value(updated(full)).expect("JSON");
+        let sent = serde_json::to_value(updated(full, None)).expect("JSON");
         let expected = json!({"type": "mcp", "name": "s", "status": "running", "url": "https://x", "disabled": false,
             "hasAuth": true, "instructions": "be kind",
             "tools": [{"name": "t", "description": "d", "parameters": {}, "disabled": false, "server": {"name": "s"}}],

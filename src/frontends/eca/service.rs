@@ -10,7 +10,10 @@ use lsp_types::request::Request;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
-use tower_lsp::lsp_types::{InitializeParams, InitializeResult, InitializedParams};
+use tower_lsp::lsp_types::{
+    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+    InitializeParams, InitializeResult, InitializedParams,
+};
 use tower_lsp::{ClientSocket, LanguageServer, LspService};
 
 use super::client::Client;
@@ -131,5 +134,23 @@ impl LanguageServer for EcaServer {
         let started = self.started()?;
         let (saved, ()) = tokio::join!(started.engine.shutdown(), started.servers.shutdown());
         saved.map_err(|error| failed(format!("not everything could be saved: {error}")))
+    }
+
+    async fn did_open(&self, params: DidOpenTextDocumentParams) {
+        let document = params.text_document;
+        self.session.documents().opened(document.uri, document.version, document.text);
+    }
+
+    async fn did_change(&self, params: DidChangeTextDocumentParams) {
+        let document = params.text_document;
+        self.session.documents().changed(&document.uri, document.version, &params.content_changes);
+    }
+
+    async fn did_save(&self, params: DidSaveTextDocumentParams) {
+        self.session.documents().saved(&params.text_document.uri);
+    }
+
+    async fn did_close(&self, params: DidCloseTextDocumentParams) {
+        self.session.documents().closed(&params.text_document.uri);
     }
 }

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::documents::Documents;
+use super::handlers::assist::Rewrites;
 use crate::base::{ChatId, ModelId};
 use crate::config::{Config, ConfigProblem};
 use crate::engine::Engine;
@@ -28,8 +30,11 @@ pub(super) struct Session {
     /// v0's dialect; a client may reveal itself as late as its first prompt.
     v0: AtomicBool,
     prompted: AtomicBool,
+    rewrites: Rewrites,
     folders_changed: Notify,
     config_changed: Notify,
+    /// What an LSP client has open.
+    documents: Documents,
     /// Cancelled when the client listens.
     listening: CancellationToken,
     exit: CancellationToken,
@@ -73,6 +78,10 @@ pub(super) struct ClientFacts {
     pub(super) is_modern: bool,
     /// Shows questions to the user.
     pub(super) can_ask: bool,
+    /// Changes its documents when it is asked to.
+    pub(super) applies_edits: bool,
+    /// Refuses a change that was made for another version of a document.
+    pub(super) checks_versions: bool,
 }
 
 #[derive(Debug, Default)]
@@ -120,12 +129,26 @@ impl Session {
 
     pub(super) fn initialize_result(&self) -> Value {
         let welcome = self.presentation().welcome_message;
+        let is_lsp = self.started().is_some_and(|started| started.client.is_lsp);
+        // Only an LSP client reports its documents, and only to those who ask.
+        let capabilities = if is_lsp {
+            json!({
+                "positionEncoding": "utf-16",
+                "textDocumentSync": {"openClose": true, "change": 2, "save": {"includeText": false}},
+            })
+        } else {
+            json!({})
+        };
         // Neovim insists on `capabilities`, Emacs on `chatWelcomeMessage`.
         json!({
-            "capabilities": {},
+            "capabilities": capabilities,
             "serverInfo": {"name": "eca", "version": env!("CARGO_PKG_VERSION")},
             "chatWelcomeMessage": welcome,
         })
+    }
+
+    pub(super) fn documents(&self) -> &Documents {
+        &self.documents
     }
 
     pub(super) fn set_folders(&self, folders: Vec<(String, Option<String>)>) {
@@ -167,8 +190,23 @@ impl Session {
         self.state().chats.get(chat).cloned()
     }
 
+    /// What the user chose to chat with.
+    pub(super) fn selected_model(&self) -> Option<ModelId> {
+        self.state().selection.model.clone()
+    }
+
+    pub(super) fn rewrites(&self) -> Rewrites {
+        self.rewrites.clone()
+    }
+
     pub(super) fn selection(&self) -> Selection {
         self.state().selection.clone()
+    }
+
+    /// The agent of chats that have none of their own.
+    pub(super) fn selected_agent(&self) -> String {
+        let state = self.state();
+        state.selection.agent.clone().unwrap_or_else(|| state.presentation.default_agent.clone())
     }
 
     /// Keeps what the user selected for all chats.
@@ -281,6 +319,7 @@ impl ClientFacts {
     pub(super) fn read(params: &InitializeParams) -> Self {
         let capabilities: &ClientCapabilities = &params.capabilities;
         let window = capabilities.window.as_ref();
+        let can = |path: &str| capabilities.workspace.as_ref().and_then(|group| group.pointer(path)?.as_bool());
         Self {
             name: params.client_info.as_ref().map(|info| info.name.clone()).unwrap_or_default(),
             is_lsp: [&capabilities.text_document, &capabilities.workspace, &capabilities.window, &capabilities.general]
@@ -299,6 +338,8 @@ impl ClientFacts {
                 .as_ref()
                 .and_then(|eca| eca.chat_capabilities.as_ref())
                 .is_some_and(|chat| chat.ask_question == Some(true)),
+            applies_edits: can("/applyEdit").unwrap_or_default(),
+            checks_versions: can("/workspaceEdit/documentChanges").unwrap_or_default(),
         }
     }
 }

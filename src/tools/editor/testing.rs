@@ -33,5 +33,6 @@ pub(in crate::tools) fn tool_context(roots: &[PathBuf], host: impl Host + 'stati
         live: Arc::new(Unwatched),
         settings: Arc::new(ToolCallConfig::default()),
         sees_images: false,
+        prepared: crate::tool::Prepared::default(),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::testing::tool_context;
 use super::*;
+use crate::base::ChatId;
 use crate::host::{Host, Location};
 use crate::tool::Content;
 
@@ -62,7 +63,7 @@ impl Host for Editor {
         self.locate()
     }
 
-    fn unsaved(&self, _: PathBuf) -> BoxFuture<'_, Option<String>> {
+    fn unsaved(&self, _: ChatId, _: PathBuf) -> BoxFuture<'_, Option<String>> {
         Box::pin(std::future::ready(self.unsaved.clone()))
     }
 }

@@ -14,7 +14,7 @@ use super::matching::Change;
 use super::paths::Target;
 use super::replace::{NotReplaced, replace};
 use super::{blocking, or_stopped, to_the_end};
-use crate::host::HostError;
+use crate::host::{HostError, OpenChange, Taken};
 use crate::tool::{FileChange, PlannedChange, ToolContext};
 
 /// What a file is now.
@@ -69,22 +69,22 @@ pub(super) async fn current(target: &Target, context: &ToolContext) -> Result<Op
 
 pub(super) async fn unsaved(target: &Target, context: &ToolContext) -> Option<String> {
     for name in target.names() {
-        if let Some(text) = context.host.unsaved(name).await {
+        if let Some(text) = context.host.unsaved(context.chat.clone(), name).await {
             return Some(text);
         }
     }
     None
 }
 
-/// Changes a file from `before` to `after`: the journal first, then the editor if it has the file
-/// open, else the disk. From the journal on it is not stopped any more, so that what is said about
-/// the change is true.
+/// Changes a file from `before` to `after`: the journal first, then the editor if it has unsaved
+/// changes of the file, else the disk. From the journal on it is not stopped any more, so that what
+/// is said about the change is true. Returns where the change is.
 pub(super) async fn commit(
     target: &Target,
     before: Option<Current>,
     after: After,
     context: &ToolContext,
-) -> Result<(), NotReplaced> {
+) -> Result<Place, NotReplaced> {
     let (before, bytes) = match before {
         Some(Current { content, place, bytes }) => (Some((content, place)), Some(bytes)),
         None => (None, None),
@@ -93,10 +93,12 @@ pub(super) async fn commit(
     let (call, path) = (context.call.clone(), target.real.clone());
     let planned = PlannedChange { call, path, before: bytes, after: Some(after) };
     record(planned, context).await.map_err(NotReplaced::Failed)?;
-    // An editor that shows the mark in its text wants it back.
-    let mark = matches!(&before, Some((old, Place::Editor)) if old.bom).then_some("\u{FEFF}").unwrap_or_default();
-    if in_editor(target, mark, &content, context).await.map_err(NotReplaced::Failed)? {
-        return Ok(());
+    let in_editor = match &before {
+        Some((old, Place::Editor)) => Some(old),
+        _ => None,
+    };
+    if let Some(place) = taken_by_editor(target, in_editor, &content, context).await? {
+        return Ok(place);
     }
     let expected = match before {
         // The editor let go of it in between.
@@ -105,22 +107,46 @@ pub(super) async fn commit(
     };
     let path = target.real.clone();
     let written = to_the_end(move || Ok(replace(&path, expected.as_ref(), &content))).await;
-    written.map_err(NotReplaced::Failed)?
+    written.map_err(NotReplaced::Failed)?.map(|()| Place::Disk)
 }
 
-/// Offers the new text to the editor; returns whether it took it.
-async fn in_editor(target: &Target, mark: &str, content: &Content, context: &ToolContext) -> Result<bool, String> {
-    if !context.host.may_write_open() {
-        return Ok(false);
-    }
-    for name in target.names() {
-        match context.host.write_open(name, [mark, &content.text].concat()).await {
-            Ok(true) => return Ok(true),
-            Ok(false) | Err(HostError::Unsupported) => {}
-            Err(error) => return Err(format!("{} was not written: {error}.", target.written.display())),
+/// What the model must know of a change that is not on the disk.
+pub(super) fn note(place: Place) -> &'static str {
+    match place {
+        Place::Disk => "",
+        Place::Editor => {
+            " The file has unsaved changes in the editor, so the change is there and not on the disk; the user was \
+             asked to save it."
         }
     }
-    Ok(false)
+}
+
+/// Offers the new text to the editor, whose own text was `before`; returns where it is if it took it.
+async fn taken_by_editor(
+    target: &Target,
+    before: Option<&Content>,
+    content: &Content,
+    context: &ToolContext,
+) -> Result<Option<Place>, NotReplaced> {
+    if !context.host.may_write_open() {
+        return Ok(None);
+    }
+    // An editor that shows the mark in its text wants it back.
+    let mark = if before.is_some_and(|old| old.bom) { "\u{FEFF}" } else { "" };
+    for path in target.names() {
+        let before = before.map(|old| [mark, &old.text].concat());
+        let change = OpenChange { chat: context.chat.clone(), path, before, after: [mark, &content.text].concat() };
+        match context.host.write_open(change).await {
+            Ok(Taken::Yes) => return Ok(Some(Place::Editor)),
+            Ok(Taken::Saved) => return Ok(Some(Place::Disk)),
+            Ok(Taken::NotHeld) | Err(HostError::Unsupported) => {}
+            Ok(Taken::Changed) => return Err(NotReplaced::Changed),
+            Err(error) => {
+                return Err(NotReplaced::Failed(format!("{} was not written: {error}.", target.written.display())));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Tells the journal; without it nothing is changed.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use similar::{Algorithm, DiffOp};
 
 use super::matching::Change;
+use crate::base::text::common_ends;
 
 const CONTEXT: usize = 3;
 /// What a client is shown of a change.
@@ -48,32 +49,8 @@ pub(super) fn between_common_ends(before: &str, after: &str) -> Vec<Change> {
     if before == after {
         return Vec::new();
     }
-    let shorter = before.len().min(after.len());
-    let mut start = common_start(before.as_bytes(), after.as_bytes());
-    while !(before.is_char_boundary(start) && after.is_char_boundary(start)) {
-        start -= 1;
-    }
-    let mut end = common_end(before.as_bytes(), after.as_bytes()).min(shorter - start);
-    while !(before.is_char_boundary(before.len() - end) && after.is_char_boundary(after.len() - end)) {
-        end -= 1;
-    }
+    let (start, end) = common_ends(before, after);
     vec![Change { old: start..before.len() - end, new: start..after.len() - end }]
-}
-
-/// By pieces, which the machine compares faster than bytes.
-const PIECE: usize = 1024;
-
-fn common_start(one: &[u8], other: &[u8]) -> usize {
-    let pieces = one.chunks_exact(PIECE).zip(other.chunks_exact(PIECE)).take_while(|(a, b)| a == b).count();
-    let same = pieces * PIECE;
-    same + one[same..].iter().zip(&other[same..]).take_while(|(a, b)| a == b).count()
-}
-
-fn common_end(one: &[u8], other: &[u8]) -> usize {
-    let pieces = one.rchunks_exact(PIECE).zip(other.rchunks_exact(PIECE)).take_while(|(a, b)| a == b).count();
-    let same = pieces * PIECE;
-    let (one, other) = (&one[..one.len() - same], &other[..other.len() - same]);
-    same + one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
 /// The diff, of at most `max_bytes` and a note. Outside of `changes`, which are in order, the texts

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::paths::{self, in_words};
@@ -51,6 +51,11 @@ impl DirectoryTree {
 impl Tool for DirectoryTree {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let name = arguments.get("path").and_then(Value::as_str).map(|path| paths::file_name(Path::new(path)));
+        Some(name.map_or_else(|| "Listing tree".to_owned(), |name| format!("Listing tree: {name}")))
     }
 
     fn preview<'a>(

@@ -15,10 +15,12 @@ use serde_json::json;
 
 use super::change::{self, Current, Locks};
 use super::matching::{Change, Rules};
-use super::paths::{self, Target};
+use super::paths::{self, Target, file_name};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
-use crate::tool::{Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec};
+use crate::tool::{
+    Access, Arguments, Details, FileChange, Prepared, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
+};
 use plan::{Plan, Sight};
 
 /// The same for both tools.
@@ -72,23 +74,29 @@ impl EditFile {
         let request = Request::from(arguments)?;
         let target = paths::target(&request.path, context).await?;
         let _alone = self.locks.hold(&target.real, &context.stop).await?;
-        let mut plan = plan_edit(&request, &target, None, context).await?;
-        for is_last in [false, true] {
+        // Worked out already for the user to look at; when it is made, the file must still be what it was.
+        let prepared: Option<Plan> = context.prepared.take();
+        let mut rules = if prepared.is_some() { None } else { Some(Rules::ExactOnce) };
+        let mut plan = match prepared {
+            Some(plan) => plan,
+            None => plan_edit(&request, &target, None, context).await?,
+        };
+        for is_last in [false, false, true] {
             if context.stop.is_cancelled() {
                 return Err(STOPPED.to_owned());
             }
             let text = Arc::clone(&plan.after.content.text);
             match change::commit(&target, Some(plan.before), plan.after, context).await {
-                Ok(()) => {
+                Ok(place) => {
                     context.seen.saw(&target.real, text);
                     let details = Some(Details::FileChange(plan.shown));
-                    return Ok(ToolOutput { details, ..ToolOutput::text(plan.report) });
+                    return Ok(ToolOutput { details, ..ToolOutput::text(plan.report + change::note(place)) });
                 }
                 Err(NotReplaced::Failed(problem)) => return Err(problem),
                 Err(NotReplaced::Changed) if is_last => break,
                 // Somebody else was faster. What they wrote was seen by nobody.
                 Err(NotReplaced::Changed) => {
-                    plan = plan_edit(&request, &target, Some(Rules::ExactOnce), context).await?;
+                    plan = plan_edit(&request, &target, rules.replace(Rules::ExactOnce), context).await?;
                 }
             }
         }
@@ -99,6 +107,10 @@ impl EditFile {
 impl Tool for EditFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Editing", arguments, "path"))
     }
 
     fn preview<'a>(
@@ -113,9 +125,10 @@ impl Tool for EditFile {
             let real = target.real.clone();
             blocking(&context.stop, move || replace::check(&real)).await?;
             Ok(Preview {
-                summary: Some("Editing".to_owned()),
-                details: Some(Details::FileChange(plan.shown)),
+                summary: Some(format!("Editing {}", file_name(&target.written))),
+                details: Some(Details::FileChange(plan.shown.clone())),
                 paths: vec![target.touched(Access::Write)],
+                prepared: Prepared::new(plan),
                 ..Preview::default()
             })
         })
@@ -201,6 +214,10 @@ impl Tool for PreviewFileChange {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Previewing change of", arguments, "path"))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -209,7 +226,7 @@ impl Tool for PreviewFileChange {
         Box::pin(async move {
             let (shown, target) = self.change(arguments, context).await?;
             Ok(Preview {
-                summary: Some("Previewing change".to_owned()),
+                summary: Some(format!("Previewing change of {}", file_name(&target.written))),
                 details: Some(Details::FileChange(shown)),
                 paths: vec![target.touched(Access::Read)],
                 ..Preview::default()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::BoxFuture;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::paths::{self, in_words};
 use super::{arguments, blocking};
@@ -56,9 +56,22 @@ impl Grep {
     }
 }
 
+fn searching(pattern: &str) -> String {
+    let mut shown: String = pattern.chars().take(SUMMARY_CHARACTERS).collect();
+    if shown.len() < pattern.len() {
+        shown.push('…');
+    }
+    format!("Searching: {shown}")
+}
+
 impl Tool for Grep {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        let pattern = arguments.get("pattern").and_then(Value::as_str);
+        Some(pattern.map_or_else(|| "Searching for files".to_owned(), searching))
     }
 
     fn preview<'a>(
@@ -69,12 +82,8 @@ impl Tool for Grep {
         Box::pin(async move {
             let path = paths::resolve(arguments::text(arguments, "path")?, context).await?;
             let pattern = arguments::text(arguments, "pattern")?;
-            let mut shown: String = pattern.chars().take(SUMMARY_CHARACTERS).collect();
-            if shown.len() < pattern.len() {
-                shown.push('…');
-            }
             let paths = vec![TouchedPath { path, access: Access::Read }];
-            Ok(Preview { summary: Some(format!("Searching: {shown}")), paths, ..Preview::default() })
+            Ok(Preview { summary: Some(searching(pattern)), paths, ..Preview::default() })
         })
     }
 

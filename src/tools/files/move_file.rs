@@ -15,7 +15,9 @@ use super::change::{self, Locks};
 use super::paths::{self, Target, file_name, in_words};
 use super::replace::{rename_to_nothing, sync_folder};
 use super::{STOPPED, arguments, blocking, disk, to_the_end};
-use crate::tool::{Access, Arguments, PlannedChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath};
+use crate::tool::{
+    Access, Arguments, PlannedChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath, summary_of_file,
+};
 
 /// Larger files are moved without a copy in the journal.
 const MAX_KEPT_BYTES: u64 = 32 * 1024 * 1024;
@@ -78,6 +80,10 @@ impl MoveFile {
 impl Tool for MoveFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Moving", arguments, "source"))
     }
 
     fn preview<'a>(

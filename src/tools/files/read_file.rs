@@ -24,6 +24,7 @@ use crate::base::text::prefix;
 use crate::llm::Image;
 use crate::tool::{
     Access, Arguments, Content as Output, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
+    summary_of_file,
 };
 use page::{Page, PageError, Total, Wanted};
 use picture::Seen;
@@ -71,6 +72,10 @@ impl ReadFile {
 impl Tool for ReadFile {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Reading", arguments, "path"))
     }
 
     fn preview<'a>(

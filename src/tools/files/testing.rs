@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::{ChatId, ToolCallId};
 use crate::config::ToolCallConfig;
-use crate::host::{Capabilities, Host, HostError};
+use crate::host::{Capabilities, Host, HostError, OpenChange, Taken};
 use crate::tool::{
     Arguments, Content, Details, FileChange, Journal, PlannedChange, Preview, SeenFiles, Tool, ToolContext, ToolOutput,
     Unwatched,
@@ -45,6 +45,7 @@ impl Lab {
             live: Arc::new(Unwatched),
             settings: Arc::new(ToolCallConfig::default()),
             sees_images: true,
+            prepared: crate::tool::Prepared::default(),
         };
         Self { _folder: folder, root, host, journal, context, tools: super::tools() }
     }
@@ -82,7 +83,7 @@ impl Lab {
         self.context.seen.saw(&self.path(name), self.text(name).into());
     }
 
-    fn tool(&self, name: &str) -> &dyn Tool {
+    pub(super) fn tool(&self, name: &str) -> &dyn Tool {
         &**self.tools.iter().find(|tool| tool.spec().name == name).unwrap()
     }
 
@@ -114,7 +115,7 @@ pub(super) fn workspace(roots: &[&Path]) -> Workspace {
     Workspace::from_folders(&folders).0
 }
 
-fn object(value: Value) -> Arguments {
+pub(super) fn object(value: Value) -> Arguments {
     match value {
         Value::Object(arguments) => arguments,
         other => panic!("not an object: {other}"),
@@ -152,20 +153,23 @@ impl Host for Editor {
         Capabilities::default()
     }
 
-    fn unsaved(&self, path: PathBuf) -> BoxFuture<'_, Option<String>> {
+    fn unsaved(&self, _: ChatId, path: PathBuf) -> BoxFuture<'_, Option<String>> {
         Box::pin(async move { self.unsaved.lock().unwrap().get(&path).cloned() })
     }
 
-    fn write_open(&self, path: PathBuf, text: String) -> BoxFuture<'_, Result<bool, HostError>> {
+    fn write_open(&self, change: OpenChange) -> BoxFuture<'_, Result<Taken, HostError>> {
         Box::pin(async move {
             if let Some(error) = self.fails.lock().unwrap().clone() {
                 return Err(error);
             }
-            let open = self.open.lock().unwrap().contains(&path);
-            if open {
-                self.written.lock().unwrap().push((path, text));
+            if !self.open.lock().unwrap().contains(&change.path) {
+                return Ok(Taken::NotHeld);
             }
-            Ok(open)
+            if self.unsaved.lock().unwrap().get(&change.path) != change.before.as_ref() {
+                return Ok(Taken::Changed);
+            }
+            self.written.lock().unwrap().push((change.path, change.after));
+            Ok(Taken::Yes)
         })
     }
 }

@@ -12,10 +12,12 @@ use super::change::{self, Current, Locks};
 use super::diff::between_common_ends;
 use super::disk::{Content, MAX_TEXT_BYTES};
 use super::matching::in_the_style_of;
-use super::paths::{self, Target};
+use super::paths::{self, Target, file_name};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
-use crate::tool::{Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec};
+use crate::tool::{
+    Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
+};
 
 #[derive(Debug)]
 pub(super) struct WriteFile {
@@ -72,11 +74,11 @@ impl WriteFile {
             };
             let text = Arc::clone(&plan.after.text);
             match change::commit(&target, plan.before, plan.after.into(), context).await {
-                Ok(()) => {
+                Ok(place) => {
                     context.seen.saw(&target.real, text);
                     return Ok(ToolOutput {
                         details: Some(Details::FileChange(plan.shown)),
-                        ..ToolOutput::text(report)
+                        ..ToolOutput::text(report + change::note(place))
                     });
                 }
                 Err(NotReplaced::Failed(problem)) => return Err(problem),
@@ -92,6 +94,10 @@ impl Tool for WriteFile {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(summary_of_file("Writing", arguments, "path"))
+    }
+
     fn preview<'a>(
         &'a self,
         arguments: &'a Arguments,
@@ -102,8 +108,9 @@ impl Tool for WriteFile {
             let plan = plan(arguments, &target, context).await?;
             let real = target.real.clone();
             blocking(&context.stop, move || replace::check(&real)).await?;
+            let verb = if plan.before.is_some() { "Rewriting" } else { "Creating" };
             Ok(Preview {
-                summary: Some("Creating".to_owned()),
+                summary: Some(format!("{verb} {}", file_name(&target.written))),
                 details: Some(Details::FileChange(plan.shown)),
                 paths: vec![target.touched(Access::Write)],
                 ..Preview::default()

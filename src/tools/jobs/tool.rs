@@ -106,6 +106,10 @@ impl Tool for BgJob {
         &self.spec
     }
 
+    fn summary(&self, arguments: &Arguments) -> Option<String> {
+        Some(Action::read(arguments).map_or_else(|_| "Looking at background jobs".to_owned(), Action::summary))
+    }
+
     fn preview<'a>(&'a self, arguments: &'a Arguments, _: &'a ToolContext) -> BoxFuture<'a, Result<Preview, String>> {
         let preview =
             Action::read(arguments).map(|action| Preview { summary: Some(action.summary()), ..Preview::default() });

@@ -122,6 +122,14 @@ impl Peer {
         tokio::time::timeout(wait, exchange).await.map_err(|_| CallError::Timeout)?
     }
 
+    /// A request whose answer nobody waits for, to be queued by whoever keeps an order of its own.
+    /// `chat` names the chat whose order it is part of.
+    pub fn unawaited(&self, method: &str, params: &impl Serialize, chat: Option<Arc<str>>) -> Frame {
+        let id = Some(self.pending.fresh_id());
+        let body = body(&Outgoing { jsonrpc: self.version(), id, method, params });
+        Frame::Plain { body, chat, kind: Kind::Request }
+    }
+
     /// Hands the peer's answer to whoever waits for it; false when nobody does.
     pub fn resolve(&self, id: &Id, outcome: Outcome) -> bool {
         self.pending.resolve(id, outcome)

@@ -11,6 +11,7 @@
 
 (load (expand-file-name "support" (file-name-directory (or load-file-name buffer-file-name))) nil t)
 (require 'bytecomp)
+(require 'checkdoc)
 (require 'eca)
 
 (defmacro client-test (name documentation &rest body)
@@ -26,7 +27,7 @@
             (eca--sessions nil))
        (unwind-protect
            (with-current-buffer (eca--current-chat) ,@body)
-         (eca--stop-all)
+         (mapc #'eca--stop eca--sessions)
          (dolist (session eca--sessions)
            (mapc #'kill-buffer (eca--chat-buffers session)))
          (dolist (buffer (buffer-list))
@@ -72,6 +73,13 @@
     (let ((face (get-text-property (match-beginning 0) 'face)))
       (if (listp face) face (list face)))))
 
+(defun client-mode-lines ()
+  "What the mode lines of this chat and of a file of its project say."
+  (list (substring-no-properties (eca--chat-mode-line))
+        (with-temp-buffer
+          (setq default-directory (support-file ""))
+          (substring-no-properties (eca-mode-line)))))
+
 ;;; The package
 
 (ert-deftest client-compiles-without-warnings ()
@@ -81,7 +89,32 @@
     (dolist (file (directory-files support-client t "\\.el\\'"))
       (should (byte-compile-file file)))))
 
+(ert-deftest client-documents-itself ()
+  "Checkdoc has nothing to say about any file of the client."
+  (dolist (file (directory-files support-client t "\\.el\\'"))
+    (let* ((complaints nil)
+           ;; It takes every verb of a sentence for the command's own.
+           (checkdoc-verb-check-experimental-flag nil)
+           (checkdoc-create-error-function (lambda (text &rest _) (push text complaints) nil)))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (setq buffer-file-name file)
+        (emacs-lisp-mode)
+        (checkdoc-current-buffer t)
+        (set-buffer-modified-p nil)
+        (setq buffer-file-name nil))
+      (should (equal (cons file complaints) (list file))))))
+
 ;;; Chat
+
+(client-test client-tells-the-keys
+  "A chat in which nothing was said tells how to use it, and stops doing so."
+  (support-until "greeting" (client-shows "Ask anything"))
+  (should (string-search "sends" (overlay-get eca--footer 'before-string)))
+  (client-ask "say hello")
+  (client-finish)
+  (should-not (overlay-get eca--footer 'before-string))
+  (support-until "idle" (equal (client-mode-lines) '("[idle]" " ECA[idle]"))))
 
 (client-test client-streams-markdown
   "An answer comes piece by piece, is dressed as Markdown, and stays Markdown when copied."
@@ -162,7 +195,7 @@
       (should (client-shows "-two\n+TWO"))
       (should (memq 'diff-added (client-faces "+TWO")))
       (should (equal (support-contents "a.txt") "one\ntwo\nthree\n"))
-      (should (string-search "needs you" (eca-mode-line)))
+      (should (equal (client-mode-lines) '("[needs you]" " ECA[needs you]")))
       (save-window-excursion
         (eca-show-diff)
         (should (derived-mode-p 'diff-mode))
@@ -205,6 +238,19 @@
   (eca-toggle-block)
   (should (client-shows (concat "path: " (support-file "a.txt"))))
   (should (client-shows "three")))
+
+(client-test client-shows-tasks
+  "A task list says how far it is, and lists its tasks once."
+  (client-ask (client-call "task" :op "plan" :tasks [(:subject "Read it" :description "all") (:subject "Mend it" :description "well")])
+              (client-call "task" :op "start" :ids [1] :active_summary "Reading")
+              "say planned")
+  (client-finish)
+  (should (client-shows "Tasks 0/2\n"))
+  (should (client-shows "Tasks 0/2: Reading"))
+  (goto-char (point-min))
+  (search-forward "Tasks 0/2: Reading")
+  (eca-toggle-block)
+  (should (client-shows "[>] Read it\n[ ] Mend it\n\nplanned")))
 
 (client-test client-stops-an-answer
   "A stop ends the turn, and the chat goes on."
@@ -453,7 +499,7 @@
       (accept-process-output nil 0.5)
       (should (= starts (1+ eca-restart-after-crash)))
       (should (eq (eca-session-state eca--session) 'failed))
-      (should (string-search "crashed" (eca-mode-line)))))
+      (should (equal (client-mode-lines) '("[crashed]" " ECA[crashed]")))))
   (eca-restart)
   (client-ask "say recovered")
   (client-finish)
@@ -529,6 +575,19 @@
     (eca-rewrite-accept)
     (should (equal (buffer-string) "before\nnew\nafter\n"))
     (should-not (overlays-in (point-min) (point-max)))))
+
+(client-test client-rewrites-with-the-model
+  "A rewrite goes all the way to the model and back."
+  (with-current-buffer (find-file-noselect (support-file "a.txt"))
+    (goto-char (point-min))
+    (let ((before (buffer-string))
+          (end (line-beginning-position 2)))
+      (eca-rewrite (point-min) end "say kindly")
+      (support-wait "the new text" (lambda ()
+                                      (eca-rewrite-state-done
+                                       (overlay-get (car (overlays-in 1 end)) 'eca-rewrite))))
+      (eca-rewrite-accept)
+      (should (equal (buffer-string) (concat "kindly\n" (substring before (1- end))))))))
 
 (ert-deftest client-does-not-overwrite-what-changed ()
   "A text that was edited while the model worked is kept; the new one is in the kill ring."

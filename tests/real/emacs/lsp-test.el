@@ -58,7 +58,7 @@
             (eca-transport-stop (eca-session-transport session))
             (support-until "the end of the server" (eq (eca-session-state session) 'stopped))))
       (when (buffer-live-p chat) (kill-buffer chat))
-      (ignore-errors (eca--stop-all))
+      (ignore-errors (mapc #'eca--stop eca--sessions))
       (delete-directory support-project t))))
 
 (support-report)

@@ -16,12 +16,14 @@ local function check(condition, what)
   end
 end
 
-local function start(capabilities)
+-- `settings` go over the usual configuration.
+local function start(capabilities, settings)
   local home = vim.fn.tempname()
   vim.fn.mkdir(home, "p")
   local config = home .. "/config.json"
-  vim.fn.writefile({ '{"localDiscovery": false}' }, config)
-  local seen = { contents = {}, errors = {}, config = nil, exit = nil, initialized = false }
+  settings = vim.tbl_extend("force", { localDiscovery = false }, settings or {})
+  vim.fn.writefile({ vim.fn.json_encode(settings) }, config)
+  local seen = { contents = {}, messages = {}, errors = {}, config = nil, exit = nil, initialized = false }
   local id = vim.lsp.start_client({
     name = "eca",
     cmd = { vim.env.ECA_BINARY, "server", "--config-file", config },
@@ -37,6 +39,9 @@ local function start(capabilities)
       end,
       ["tool/serverUpdated"] = function() end,
       ["chat/opened"] = function() end,
+      ["$/showMessage"] = function(_, params)
+        table.insert(seen.messages, params.message)
+      end,
       ["chat/statusChanged"] = function() end,
     },
     on_init = function()
@@ -123,6 +128,51 @@ tests["the traffic of a plain LSP client is harmless"] = function()
   vim.cmd("bdelete")
   local answer = request(client, "chat/list", {})
   check(answer.result and #answer.result.chats == 0, vim.inspect(answer))
+  stop(client, seen)
+end
+
+-- A model that does what the prompt says. Ends with `vim.fn.jobstop`.
+local function scripted_model()
+  local address
+  local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
+  local job = vim.fn.jobstart({ "python3", "-B", here .. "/../mock_model.py" }, {
+    on_stdout = function(_, lines)
+      address = address or (lines[1] ~= "" and lines[1]) or nil
+    end,
+  })
+  check(job > 0, "the scripted model did not start")
+  wait("the address of the model", function()
+    return address
+  end)
+  return job, address
+end
+
+tests["what is typed and not saved is changed in the buffer"] = function()
+  local job, address = scripted_model()
+  local mock = { api = "openai-chat", url = address, key = "none", fetchModels = false }
+  mock.models = { m = vim.empty_dict() }
+  local client, seen, home = start(nil, {
+    defaultModel = "mock/m",
+    chat = { title = false },
+    providers = { mock = mock },
+    toolCall = { approval = { byDefault = "allow" } },
+  })
+  local file = home .. "/notes.txt"
+  vim.fn.writefile({ "one", "two" }, file)
+  vim.cmd("edit " .. file)
+  check(vim.lsp.buf_attach_client(0, client.id), "the buffer was not attached")
+  vim.api.nvim_buf_set_lines(0, 0, 1, false, { "ein 😀 typed", "and more" })
+  local arguments = { path = file, original_content = "typed\nand", new_content = "TYPED\nAND" }
+  local prompt = "call eca__edit_file " .. vim.fn.json_encode(arguments)
+  check(request(client, "chat/prompt", { message = prompt }).result, "the prompt was refused")
+  finish(seen)
+  local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+  check(vim.deep_equal(lines, { "ein 😀 TYPED", "AND more", "two" }), vim.inspect({ lines, seen.contents }))
+  check(vim.bo.modified, "the buffer is still the user's to save")
+  check(vim.deep_equal(vim.fn.readfile(file), { "one", "two" }), "the disk was written")
+  check(#seen.messages > 0 and seen.messages[#seen.messages]:find("save"), vim.inspect(seen.messages))
+  vim.cmd("bdelete!")
+  vim.fn.jobstop(job)
   stop(client, seen)
 end
 

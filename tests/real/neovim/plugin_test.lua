@@ -414,8 +414,7 @@ end
 
 tests["a rewrite is proposed, and made only if the user wants it"] = function()
   with_editor(function(editor, workspace)
-    -- The server's part is played here: what the plugin does with its pieces must not depend on
-    -- which version of the server can rewrite.
+    -- The server's part is played here, piece by piece.
     editor:lua([[
       require("eca.server").request = function(method, params, callback)
         sent = { method = method, params = params }
@@ -449,6 +448,21 @@ tests["a rewrite is proposed, and made only if the user wants it"] = function()
       return file():find("please", 1, true)
     end)
     lacks(file(), "hello")
+    editor:lua("vim.bo[vim.fn.bufnr(...)].modified = false", workspace.main)
+  end)
+end
+
+tests["a rewrite goes all the way to the model and back"] = function()
+  with_editor(function(editor, workspace)
+    editor:command('2Eca rewrite say     println!("kindly");')
+    editor:sees('+    println!("kindly");')
+    editor:keys("a")
+    local lines
+    editors.wait("the replacement", function()
+      lines = editor:lua("return vim.fn.getbufline(vim.fn.bufnr(...), 1, '$')", workspace.main)
+      return lines[2] == '    println!("kindly");'
+    end)
+    check(#lines == 3, vim.inspect(lines))
     editor:lua("vim.bo[vim.fn.bufnr(...)].modified = false", workspace.main)
   end)
 end

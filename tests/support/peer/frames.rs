@@ -85,29 +85,65 @@ impl LineParser {
 pub enum Cutter {
     Frames(FrameParser),
     Lines(LineParser),
+    /// Lines that name no version.
+    BareLines(LineParser),
 }
 
 impl Cutter {
     pub fn push(&mut self, bytes: &[u8]) {
         match self {
             Self::Frames(frames) => frames.push(bytes),
-            Self::Lines(lines) => lines.push(bytes),
+            Self::Lines(lines) | Self::BareLines(lines) => lines.push(bytes),
         }
     }
 
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Frames(frames) => frames.is_empty(),
-            Self::Lines(lines) => lines.start == lines.buffer.len(),
+            Self::Lines(lines) | Self::BareLines(lines) => lines.start == lines.buffer.len(),
         }
     }
 
     pub fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         match self {
             Self::Frames(frames) => frames.next_frame(),
-            Self::Lines(lines) => lines.next_line(),
+            Self::Lines(lines) | Self::BareLines(lines) => lines.next_line(),
         }
     }
+
+    /// The message, if it is one that every client of this framing accepts.
+    pub fn checked(&self, body: &[u8]) -> Result<Value, String> {
+        match self {
+            Self::Frames(_) | Self::Lines(_) => checked_message(body),
+            Self::BareLines(_) => bare_message(body),
+        }
+    }
+}
+
+/// A message as the first draft of the Agent Client Protocol has it: requests and responses, and not
+/// one member more.
+fn bare_message(body: &[u8]) -> Result<Value, String> {
+    let mut message: Value = serde_json::from_slice(body).map_err(|error| format!("not JSON ({error})"))?;
+    let names = |value: &Value| -> Vec<String> {
+        value.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default()
+    };
+    let mut found = names(&message);
+    found.sort_unstable();
+    let is_right = match found.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["id", "method", "params"] => message["id"].is_i64(),
+        ["id", "result"] => true,
+        ["error", "id"] => names(&message["error"]) == ["code", "message"],
+        _ => false,
+    };
+    if !is_right {
+        return Err(format!("not as the draft has it: {message}"));
+    }
+    message["jsonrpc"] = Value::from("2.0");
+    let checked = checked_message(message.to_string().as_bytes());
+    checked.map(|mut message| {
+        message.as_object_mut().and_then(|members| members.remove("jsonrpc"));
+        message
+    })
 }
 
 /// The message of a frame, if it is one that every client accepts.

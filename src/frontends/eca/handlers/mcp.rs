@@ -16,7 +16,7 @@ use custom_methods::methods::{
 use serde_json::{Map, Value, json};
 use tower_lsp::jsonrpc::Result;
 
-use super::super::servers::updated;
+use super::super::servers::{switched_off, updated};
 use super::super::service::{Answer, EcaServer, Take, failed};
 use super::super::sink::show_message;
 use crate::config::edit::{self, ConfigFile, EditError, ServerChange};
@@ -120,7 +120,10 @@ impl Answer<McpAddServer> for EcaServer {
             }
         };
         match tokio::time::timeout(TAKE_UP_PATIENCE, taken_up).await {
-            Ok(status) => Ok(McpAddServerResult { server: Some(updated(status)), error: None }),
+            Ok(status) => Ok(McpAddServerResult {
+                server: Some(updated(status, switched_off(&self.session).as_ref())),
+                error: None,
+            }),
             Err(_) => refused(format!("{name} was written to {}, but is not in use", file.display())),
         }
     }

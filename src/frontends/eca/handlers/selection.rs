@@ -14,7 +14,7 @@ use lsp_types::notification::Notification;
 use super::super::client::notification;
 use super::super::service::{EcaServer, Take};
 use super::super::session::{Session, Started};
-use super::super::{from_wire, start, to_wire};
+use super::super::{from_wire, servers, to_wire};
 use crate::base::{ChatId, ModelId};
 use crate::engine::Engine;
 use crate::frontends::queue::queue;
@@ -110,7 +110,8 @@ fn agent_selected(session: &Session, started: &Started, params: ChatSelectedAgen
     if chat.is_none() {
         session.select(|selection| selection.agent = Some(agent.to_owned()));
     }
-    frames.push(notification(ToolServerUpdated::METHOD, &start::native_tools(&started.engine, agent), None));
+    let lists = servers::tool_lists(started, agent);
+    frames.extend(lists.iter().map(|list| notification(ToolServerUpdated::METHOD, list, None)));
     frames
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::host::HostError;
-use crate::tool::{Access, TouchedPath};
-use crate::tools::files::testing::{Lab, change, said};
+use crate::tool::{Access, ToolContext, TouchedPath};
+use crate::tools::files::testing::{Lab, change, object, said};
 
 fn edit(lab: &Lab, name: &str, original: &str, new: &str) -> Value {
     json!({"path": lab.path(name), "original_content": original, "new_content": new})
@@ -26,7 +26,7 @@ async fn an_edit_is_previewed_recorded_and_made() {
     let arguments = edit(&lab, "a.txt", "two", "2\nzwei");
 
     let preview = lab.preview("edit_file", arguments.clone()).await.unwrap();
-    assert_eq!(preview.summary.as_deref(), Some("Editing"));
+    assert_eq!(preview.summary.as_deref(), Some("Editing a.txt"));
     assert_eq!(preview.paths, [TouchedPath { path: path.clone(), access: Access::Write }]);
     let shown = change(preview.details);
     assert_eq!(shown.diff, "@@ -1,3 +1,4 @@\n one\n-two\n+2\n+zwei\n three\n");
@@ -255,13 +255,49 @@ async fn calls_side_by_side_do_not_lose_each_others_changes() {
 }
 
 #[tokio::test]
+async fn what_the_user_agreed_to_is_made_if_the_file_is_still_that_one() {
+    let lab = Lab::new();
+    lab.put("a.txt", "one\ntwo\n");
+    lab.saw("a.txt");
+    let tool = lab.tool("edit_file");
+    let arguments = object(edit(&lab, "a.txt", "two", "2"));
+    let preview = tool.preview(&arguments, &lab.context).await.unwrap();
+    let context = ToolContext { prepared: preview.prepared, ..lab.context.clone() };
+    let output = tool.run(arguments, context).await;
+    assert!(!output.error, "{}", said(&output));
+    assert_eq!(lab.text("a.txt"), "one\n2\n");
+
+    // Another call of the model was faster: what it wrote is known, so small slips are still forgiven.
+    lab.put("b.txt", "  one\n  two\n");
+    lab.saw("b.txt");
+    let arguments = object(edit(&lab, "b.txt", "two\n", "2\n"));
+    let preview = tool.preview(&arguments, &lab.context).await.unwrap();
+    lab.good("edit_file", edit(&lab, "b.txt", "one", "1")).await;
+    let context = ToolContext { prepared: preview.prepared, ..lab.context.clone() };
+    let output = tool.run(arguments.clone(), context).await;
+    assert!(!output.error, "{}", said(&output));
+    assert_eq!(lab.text("b.txt"), "  1\n  2\n");
+
+    // Somebody else was: what they wrote stays.
+    lab.put("b.txt", "  two\n");
+    lab.saw("b.txt");
+    let preview = tool.preview(&arguments, &lab.context).await.unwrap();
+    lab.put("b.txt", "theirs\n");
+    let context = ToolContext { prepared: preview.prepared, ..lab.context.clone() };
+    let output = tool.run(arguments, context).await;
+    assert!(output.error && said(&output).contains("was not found"), "{}", said(&output));
+    assert_eq!(lab.text("b.txt"), "theirs\n");
+}
+
+#[tokio::test]
 async fn the_editor_goes_before_the_disk() {
     let lab = Lab::new();
     let path = lab.put("a.txt", "disk\n");
     lab.host.unsaved.lock().unwrap().insert(path.clone(), "buffer\nmore\n".to_owned());
     assert_eq!(lab.good("read_file", json!({"path": path})).await, "buffer\nmore");
     lab.host.open.lock().unwrap().insert(path.clone());
-    lab.good("edit_file", edit(&lab, "a.txt", "buffer", "ours")).await;
+    let told = lab.good("edit_file", edit(&lab, "a.txt", "buffer", "ours")).await;
+    assert!(told.contains("not on the disk"), "{told}");
     assert_eq!(lab.host.written.lock().unwrap()[..], [(path.clone(), "ours\nmore\n".to_owned())]);
     assert_eq!(lab.text("a.txt"), "disk\n", "the editor writes it");
     assert_eq!(lab.journal.changes.lock().unwrap()[0].before.as_deref(), Some(&b"buffer\nmore\n"[..]));
@@ -271,6 +307,12 @@ async fn the_editor_goes_before_the_disk() {
     lab.host.open.lock().unwrap().insert(marked);
     lab.good("edit_file", edit(&lab, "marked.txt", "one", "two")).await;
     assert_eq!(lab.host.written.lock().unwrap()[1].1, "\u{FEFF}two\n", "its text has the mark");
+
+    // The user types in between: what they typed is kept, and the edit is made on it.
+    let (host, name) = (Arc::clone(&lab.host), path.clone());
+    lab.journal.once(move || drop(host.unsaved.lock().unwrap().insert(name.clone(), "buffer\ntyped\n".to_owned())));
+    lab.good("edit_file", edit(&lab, "a.txt", "buffer", "ours")).await;
+    assert_eq!(lab.host.written.lock().unwrap()[2].1, "ours\ntyped\n");
 
     // It lets go of the document in between: what is on the disk is another text.
     lab.host.open.lock().unwrap().clear();
@@ -313,7 +355,7 @@ async fn a_previewed_change_writes_nothing() {
     lab.saw("a.txt");
     let arguments = edit(&lab, "a.txt", "one", "two");
     let preview = lab.preview("preview_file_change", arguments.clone()).await.unwrap();
-    assert_eq!(preview.summary.as_deref(), Some("Previewing change"));
+    assert_eq!(preview.summary.as_deref(), Some("Previewing change of a.txt"));
     assert_eq!(preview.paths, [TouchedPath { path, access: Access::Read }]);
     let output = lab.run("preview_file_change", arguments).await;
     assert!(said(&output).ends_with("(+1 -1). Nothing was written."), "{}", said(&output));

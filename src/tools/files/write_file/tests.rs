@@ -14,7 +14,7 @@ async fn a_new_file_with_its_folders() {
     let lab = Lab::new();
     let arguments = write(&lab, "a/b/c.txt", "one\ntwo\n");
     let preview = lab.preview("write_file", arguments.clone()).await.unwrap();
-    assert_eq!((preview.summary.as_deref(), preview.paths[0].access), (Some("Creating"), Access::Write));
+    assert_eq!((preview.summary.as_deref(), preview.paths[0].access), (Some("Creating c.txt"), Access::Write));
     assert_eq!(change(preview.details).diff, "@@ -0,0 +1,2 @@\n+one\n+two\n");
     assert!(lab.names().is_empty(), "a preview makes no folders");
 
