@@ -77,7 +77,7 @@ fn message(entry: &Value) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{ContentId, ToolCallId};
+    use crate::base::{ChatId, ContentId, ToolCallId};
     use crate::engine::{RejectReason, ToolCallEvent};
 
     fn user(text: &str) -> ChatEvent {
