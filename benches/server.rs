@@ -1,7 +1,7 @@
 //! Measures the real server from outside, over pipes and sockets, and prints one table.
 //!
 //! `cargo bench --bench server` runs everything; names after `--` choose: `start`, `idle`,
-//! `prompt`, `stream`, `latency`, `stall`, `chats`. Every figure that depends on the machine is a ratio or a
+//! `prompt`, `stream`, `latency`, `stall`, `chats`, `acp`. Every figure that depends on the machine is a ratio or a
 //! difference to something measured in the same run. The exit code speaks of correctness only.
 
 mod scenarios;
@@ -9,12 +9,12 @@ mod support;
 
 use std::process::ExitCode;
 
-use scenarios::{chats, idle, latency, prompt, stall, start, stream};
+use scenarios::{acp, chats, idle, latency, prompt, stall, start, stream};
 use support::mock::Mock;
 use support::report::Row;
 use support::{Outcome, relay, report};
 
-const NAMES: [&str; 7] = ["start", "idle", "prompt", "stream", "latency", "stall", "chats"];
+const NAMES: [&str; 8] = ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "acp"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,7 +55,8 @@ fn measure(arguments: &[String]) -> Outcome<Vec<Row>> {
             "stream" => stream::run(&mock)?,
             "latency" => latency::run(&mock)?,
             "stall" => stall::run(&mock)?,
-            _ => chats::run(&mock)?,
+            "chats" => chats::run(&mock)?,
+            _ => acp::run(&mock)?,
         });
     }
     Ok(rows)

@@ -88,7 +88,7 @@ impl Server {
 
     pub(crate) fn spawn() -> Outcome<Self> {
         let home = tempfile::tempdir()?;
-        let mut child = command(home.path()).spawn()?;
+        let mut child = command(home.path(), "server").spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or("no pipe from the server")?;
         Ok(Self { child, input, frames: Frames::new(output), next_id: 1, _home: home })
@@ -163,18 +163,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // End of input is how an editor leaves; what does not end by itself is ended.
-        drop(self.input.take());
-        let deadline = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        leave(&mut self.child, self.input.take());
     }
+}
+
+/// End of input is how an editor leaves; what does not end by itself is ended.
+pub(crate) fn leave(child: &mut Child, input: Option<ChildStdin>) {
+    drop(input);
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < deadline {
+        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// `Content-Length` frames out of a byte stream, reusing one buffer.
@@ -224,9 +228,9 @@ impl<R: Read> Frames<R> {
 }
 
 /// The server with a home of its own and nothing of the caller's environment that it would read.
-pub(crate) fn command(home: &std::path::Path) -> Command {
+pub(crate) fn command(home: &std::path::Path, front_end: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eca"));
-    command.arg("server").env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+    command.arg(front_end).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
     command.current_dir(home).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

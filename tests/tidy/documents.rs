@@ -9,7 +9,7 @@ use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
 use eca::frontends::eca::PLANNED;
-use eca::frontends::{Method, acp_draft, copilot};
+use eca::frontends::{Method, acp, acp_draft, copilot};
 use eca::providers::{Environment, Registry, Wiring};
 
 use crate::scan::words;
@@ -40,6 +40,12 @@ const ACP_DRAFT: &str = "The first draft of the Agent Client Protocol";
 #[test]
 fn every_method_of_the_copilot_contract_is_listed_once_and_as_it_is() {
     contract_is_listed(COPILOT, copilot::METHODS, "copilot", &["desk", "params", "chunks"]);
+}
+
+#[test]
+fn every_method_of_the_agent_client_protocol_is_listed_once_and_as_it_is() {
+    let files = ["desk", "client", "host", "permission", "sessions", "terminals"];
+    contract_is_listed("The Agent Client Protocol", acp::METHODS, "acp", &files);
 }
 
 #[test]

@@ -86,6 +86,7 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "customization", &["self", "hooks"], "builds the engine's parts"),
+    ("src/frontends/acp", "store", ACP_NEEDS, "sessions share one history, which outlives each of their engines"),
     ("src/frontends/eca/handlers/history.rs", "store", &["PageQuery", "StoreError"], "pages of a chat as data"),
     ("src/frontends/eca/handlers/jobs.rs", "tools", &["jobs"], "shows background jobs as data"),
     (
@@ -110,6 +111,9 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
 ];
 
+/// What the Agent Client Protocol takes from the store.
+const ACP_NEEDS: &[&str] = &["ChatSummary", "ListQuery", "PageQuery", "Store", "StoreError", "StoredChat"];
+
 /// What `eca chats` takes from the store.
 const CHATS_NEED: &[&str] = &[
     "ChatSummary",
@@ -130,6 +134,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["tower_lsp"], &["src/frontends"]),
     (&["custom_methods"], &["src/frontends"]),
     (&["lsp_types"], &["src/frontends", "custom_methods/src"]),
+    (&["agent_client_protocol_schema"], &["src/frontends/acp"]),
     (&["reqwest"], &["src/http", "src/mcp", "src/providers"]),
     (&["rmcp"], &["src/mcp"]),
     (&["sse_stream_of_rmcp"], &["src/mcp"]),
