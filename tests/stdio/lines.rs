@@ -241,16 +241,21 @@ fn what_was_asked_before_the_end_of_the_input_is_answered() {
     assert!(lines[1]["result"]["sessionId"].is_string(), "{output}");
 }
 
-#[tokio::test]
-async fn contracts_that_are_not_served_are_refused_in_their_own_form() {
-    let refused = all_output("stdio", "{\"id\":0,\"method\":\"getThreads\",\"params\":null}\n");
-    assert_eq!((refused.get("jsonrpc"), &refused["error"]["code"]), (None, &json!(-32601)));
-    assert_eq!(refused["error"].as_object().unwrap().len(), 2);
+#[test]
+fn the_first_draft_is_served_and_answers_what_was_asked_before_the_end() {
+    let asked = "{\"id\":0,\"method\":\"getThreads\",\"params\":null}";
+    for (arguments, end) in [(&["stdio"][..], "\n"), (&["acp", "--draft"], ""), (&["--stdio"], "\n")] {
+        let answer = all_output(arguments, &format!("{asked}{end}"));
+        assert_eq!(answer, json!({"id": 0, "result": {"threads": []}}), "{arguments:?}");
+    }
+    let unknown = all_output(&["stdio"], "{\"id\":0,\"method\":\"noSuch\"}\n");
+    let error = json!({"code": -32601, "message": "Method not found - 'noSuch'"});
+    assert_eq!(unknown, json!({"id": 0, "error": error}));
 }
 
 /// The one line that comes back for this input.
-fn all_output(command: &str, input: &str) -> Value {
-    let mut bare = Launch::new().arguments(&[command]).bare();
+fn all_output(arguments: &[&str], input: &str) -> Value {
+    let mut bare = Launch::new().arguments(arguments).bare();
     bare.input.write_all(input.as_bytes()).unwrap();
     drop(bare.input);
     let mut output = String::new();
