@@ -19,7 +19,6 @@ pub(crate) mod files;
 
 mod acp_draft;
 mod agents;
-mod assist;
 mod copilot;
 mod customization;
 mod decode;

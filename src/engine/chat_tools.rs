@@ -126,7 +126,7 @@ impl Default for ChatMemory {
     fn default() -> Self {
         Self {
             seen: Arc::default(),
-            remembered: Arc::default(),
+            remembered: Consents::default(),
             tasks: Mutex::default(),
             fetched_rules: Mutex::default(),
             call_ids: Mutex::default(),

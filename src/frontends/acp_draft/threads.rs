@@ -12,7 +12,7 @@ use super::methods::GET_THREAD_ENTRIES;
 use super::params::ThreadCall;
 use super::turns::{Answer, Turns};
 use crate::base::{ChatId, time};
-use crate::engine::{Done, Prompt, ReplyWhen};
+use crate::engine::{Done, Event, Prompt, ReplyWhen};
 use crate::llm::{Message, Part, Role};
 use crate::store::{ListQuery, PageQuery};
 use crate::transport::newline::Peer;
@@ -99,7 +99,13 @@ impl Threads {
     async fn entries(&self, thread: &ChatId) -> Result<Value, ResponseError> {
         let all = self.backend.engine.history(thread, PageQuery::default()).await;
         match all.map_err(|error| failed(error.to_string()))? {
-            Some((events, _)) => Ok(json!({"entries": entries::entries(events)})),
+            Some((events, _)) => {
+                let own = events.into_iter().filter_map(|event| match event {
+                    Event::Chat { event, .. } => Some(event),
+                    _ => None,
+                });
+                Ok(json!({"entries": entries::entries(own.collect())}))
+            }
             None => Err(unknown_thread(thread)),
         }
     }
