@@ -19,6 +19,7 @@ pub(crate) mod files;
 
 mod acp_draft;
 mod agents;
+mod assist;
 mod copilot;
 mod customization;
 mod decode;

@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::{ChatEvent, Event, ToolCallOrigin, ToolCallStage};
+use crate::engine::{ChatEvent, ToolCallOrigin, ToolCallStage};
 use crate::llm::{Message, Part, Role};
 
 /// The tool whose successful calls are entries of their own.
 const READ_FILE: &str = "read_file";
 
 /// Messages, and the files that were read in between. What is neither has no place here.
-pub(super) fn entries(events: Vec<Event>) -> Vec<Value> {
+pub(super) fn entries(events: Vec<ChatEvent>) -> Vec<Value> {
     let mut entries: Vec<Value> = Vec::new();
     for event in events {
-        let Event::Chat { event, .. } = event else { continue };
         match event {
             ChatEvent::UserText { text, .. } => {
                 let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -77,7 +76,7 @@ fn message(entry: &Value) -> Option<Message> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{ChatId, ContentId, ToolCallId};
+    use crate::base::{ContentId, ToolCallId};
     use crate::engine::{RejectReason, ToolCallEvent};
 
     fn user(text: &str) -> ChatEvent {
@@ -100,7 +99,7 @@ mod tests {
     fn messages_and_files_that_were_read_are_entries_and_nothing_else_is() {
         let native = ToolCallOrigin::Native;
         let rejected = ToolCallStage::Rejected { arguments: Default::default(), reason: RejectReason::User };
-        let said = vec![
+        let found = entries(vec![
             user("hi\n\n"),
             ChatEvent::ReasonStarted { id: "r".into() },
             ChatEvent::Text("a".into()),
@@ -113,9 +112,7 @@ mod tests {
             ChatEvent::Text("b".into()),
             ChatEvent::SystemText("c".into()),
             user("bye\n"),
-        ];
-        let in_chat = |event| Event::Chat { chat: ChatId::new("t"), event };
-        let found = entries(said.into_iter().map(in_chat).collect());
+        ]);
         let message = |role: &str, chunks: Vec<Value>| json!({"type": "message", "role": role, "chunks": chunks});
         assert_eq!(
             found,
