@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import type { FromView, Patch, ToView } from "./bridge";
 import type { Chat } from "./chat";
 import type { Chats } from "./chats";
+import { page } from "./page";
 
 /** Answers come in many small pieces; the page is told about once per frame. */
 const FRAME_MS = 16;
@@ -29,7 +30,7 @@ export class ChatView implements vscode.WebviewViewProvider {
     this.ready = false;
     const dist = vscode.Uri.joinPath(this.extension, "dist");
     view.webview.options = { enableScripts: true, localResourceRoots: [dist] };
-    view.webview.html = this.page(view.webview, dist);
+    view.webview.html = this.html(view.webview, dist);
     view.webview.onDidReceiveMessage((message: FromView) => {
       if (message.type === "ready") {
         this.ready = true;
@@ -112,32 +113,17 @@ export class ChatView implements vscode.WebviewViewProvider {
     const waiting = this.chats()
       .list()
       .filter((chat) => chat.waiting().length > 0).length;
-    this.view.badge = waiting > 0 ? { value: waiting, tooltip: "Something waits for you" } : undefined;
+    // Nothing at all would leave the old number standing.
+    this.view.badge = { value: waiting, tooltip: waiting > 0 ? "Something waits for you" : "" };
     this.view.description = this.chats().current.title || undefined;
   }
 
-  private page(webview: vscode.Webview, dist: vscode.Uri): string {
-    const nonce = randomBytes(16).toString("base64");
-    const script = webview.asWebviewUri(vscode.Uri.joinPath(dist, "webview.js"));
-    const style = webview.asWebviewUri(vscode.Uri.joinPath(dist, "webview.css"));
-    const policy = [
-      "default-src 'none'",
-      "img-src data:",
-      `style-src ${webview.cspSource}`,
-      `script-src 'nonce-${nonce}'`,
-    ].join("; ");
-    return `<!DOCTYPE html>
-<html lang="en">
-<head>
-  <meta charset="utf-8">
-  <meta http-equiv="Content-Security-Policy" content="${policy}">
-  <meta name="viewport" content="width=device-width, initial-scale=1">
-  <link rel="stylesheet" href="${style}">
-  <title>ECA</title>
-</head>
-<body>
-  <script nonce="${nonce}" src="${script}"></script>
-</body>
-</html>`;
+  private html(webview: vscode.Webview, dist: vscode.Uri): string {
+    return page({
+      nonce: randomBytes(16).toString("base64"),
+      source: webview.cspSource,
+      script: String(webview.asWebviewUri(vscode.Uri.joinPath(dist, "webview.js"))),
+      style: String(webview.asWebviewUri(vscode.Uri.joinPath(dist, "webview.css"))),
+    });
   }
 }

@@ -24,7 +24,7 @@ export class Composer {
   readonly field = h("textarea", {
     rows: 2,
     "aria-label": "Message",
-    placeholder: "Ask, or say what to do.  @ context   # file   / command",
+    placeholder: "Ask, or say what to do. @\u00a0context, #\u00a0file, /\u00a0command",
     role: "combobox",
     "aria-autocomplete": "list",
     "aria-expanded": "false",
@@ -38,8 +38,8 @@ export class Composer {
   private readonly variant = h("button", { type: "button", class: "pick", click: () => this.run("pickVariant") });
   private readonly trust = h("button", { type: "button", class: "pick trust", click: () => this.run("toggleTrust") });
   private readonly usage = h("span", { class: "usage" });
-  private readonly sendButton = button("Send", "Enter", () => this.send(), "primary send");
-  private readonly stopButton = button("Stop", "Escape", () => this.post({ type: "stop" }), "stop");
+  private readonly sendButton = sign("Send", "↑", "Enter", () => this.send(), "primary");
+  private readonly stopButton = sign("Stop", "■", "Escape", () => this.post({ type: "stop" }), "stop");
   private items: Completion[] = [];
   private chosen = 0;
   private token: Token | undefined;
@@ -101,7 +101,7 @@ export class Composer {
     this.label(this.model, head.model.split("/").slice(1).join("/") || head.model || "no model", `Model ${head.model}`);
     this.label(this.variant, head.variant || "default", "Variant");
     this.variant.hidden = head.variants.length === 0;
-    this.label(this.trust, head.trust ? "trusted" : "asks", "Approval");
+    this.label(this.trust, head.trust ? "runs freely" : "asks first", "Approval");
     this.trust.setAttribute("aria-pressed", String(head.trust));
     this.trust.title = head.trust ? "Tools run without asking in this chat" : "Tools ask before they change something";
     this.usage.textContent = usageText(head);
@@ -258,6 +258,14 @@ export class Composer {
     this.field.style.height = "auto";
     this.field.style.height = `${Math.min(this.field.scrollHeight + 2, window.innerHeight * 0.4)}px`;
   }
+}
+
+/** A button that shows a sign and is called by its name. */
+function sign(name: string, glyph: string, key: string, click: () => void, style: string): HTMLButtonElement {
+  const made = button(name, key, click, `sign ${style}`);
+  made.setAttribute("aria-label", name);
+  made.replaceChildren(h("span", { "aria-hidden": "true" }, glyph));
+  return made;
 }
 
 function usageText(head: Head): string {
