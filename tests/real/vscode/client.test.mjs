@@ -388,7 +388,7 @@ describe("with the server", () => {
       assert.match(one.seen.deaths[0], /signal SIGKILL.*started again/);
       assert.equal(one.chats.current.busy, false);
       assert.equal(one.chats.current.blocks.at(-1).kind, "note");
-      await one.prompt("say after");
+      await one.prompt("reset\nsay after");
       assert.match(one.text(), /after/);
       assert.match(await lastRequest(), /say before/);
     }));
