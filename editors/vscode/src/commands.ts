@@ -67,7 +67,7 @@ export class Commands {
       const chat = this.chats.get(summary.id);
       return {
         id: summary.id,
-        label: `${iconOf(chat)}${summary.title || chat?.title || "Untitled"}`,
+        label: `${iconOf(chat)}${summary.title || nameOf(chat)}`,
         description: [summary.id === this.chats.current.id ? "shown" : "", ago(summary.updatedAt)].filter(Boolean).join(" · "),
         buttons: [remove],
       };
@@ -221,6 +221,13 @@ async function pick(all: string[], title: string, current: string | undefined, w
   const items = all.map((label) => ({ label, description: label === current ? "in use" : undefined }));
   items.sort((a, b) => Number(b.label === current) - Number(a.label === current));
   return (await vscode.window.showQuickPick(items, { title }))?.label;
+}
+
+/** A chat that has no title yet is called by what was said first. */
+function nameOf(chat: Chat | undefined): string {
+  const first = chat?.blocks.find((block) => block.kind === "user");
+  const words = first?.kind === "user" ? first.text.replace(/\s+/g, " ").slice(0, 60) : "";
+  return chat?.title || words || "Untitled";
 }
 
 function iconOf(chat: Chat | undefined): string {

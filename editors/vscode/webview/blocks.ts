@@ -18,12 +18,13 @@ const STATES: Record<ToolState, { glyph: string; said: string }> = {
   rejected: { glyph: "✕", said: "not run" },
 };
 
-const REASONS: Record<string, string> = {
-  "user-choice": "rejected by you",
-  "user-config": "forbidden by the configuration",
-  "user-prompt-stop": "stopped",
-  "hook-rejected": "rejected by a hook",
-  lost: "lost with the server",
+/** Why a call was not run: in a word, and said in full. */
+const REASONS: Record<string, [string, string]> = {
+  "user-choice": ["rejected", "rejected by you"],
+  "user-config": ["forbidden", "forbidden by the configuration"],
+  "user-prompt-stop": ["stopped", "stopped by you"],
+  "hook-rejected": ["by a hook", "rejected by a hook"],
+  lost: ["lost", "lost with the server"],
 };
 
 export interface Drawn {
@@ -193,12 +194,13 @@ class Call implements Drawn {
   private drawLine(): void {
     const { block } = this;
     const state = STATES[block.state];
-    const why = block.state === "rejected" ? (REASONS[block.reason ?? ""] ?? block.reason ?? state.said) : state.said;
+    const known = REASONS[block.reason ?? ""] ?? [block.reason ?? state.said, block.reason ?? state.said];
+    const [short, why] = block.state === "rejected" ? known : [duration(block.ms, ""), state.said];
     this.line.replaceChildren(
       h("span", { class: "glyph", "aria-hidden": "true" }, state.glyph),
       h("span", { class: "title" }, titleOf(block)),
       ...counts(block),
-      h("span", { class: "when" }, block.state === "rejected" ? why : duration(block.ms, "")),
+      h("span", { class: "when", title: why }, short),
       spoken(`, ${why}`),
     );
   }

@@ -37,7 +37,6 @@ export class Composer {
   private readonly model = h("button", { type: "button", class: "pick model", click: () => this.run("pickModel") });
   private readonly variant = h("button", { type: "button", class: "pick", click: () => this.run("pickVariant") });
   private readonly trust = h("button", { type: "button", class: "pick trust", click: () => this.run("toggleTrust") });
-  private readonly usage = h("span", { class: "usage" });
   private readonly sendButton = sign("Send", "↑", "Enter", () => this.send(), "primary");
   private readonly stopButton = sign("Stop", "■", "Escape", () => this.post({ type: "stop" }), "stop");
   private items: Completion[] = [];
@@ -59,7 +58,7 @@ export class Composer {
       this.queued,
       this.chips,
       this.field,
-      h("div", { class: "bar" }, this.agent, this.model, this.variant, this.trust, this.usage, this.stopButton, this.sendButton),
+      h("div", { class: "bar" }, this.agent, this.model, this.variant, this.trust, this.stopButton, this.sendButton),
     );
     this.field.addEventListener("input", () => this.edited());
     this.field.addEventListener("keydown", (event) => this.key(event));
@@ -104,8 +103,6 @@ export class Composer {
     this.label(this.trust, head.trust ? "runs freely" : "asks first", "Approval");
     this.trust.setAttribute("aria-pressed", String(head.trust));
     this.trust.title = head.trust ? "Tools run without asking in this chat" : "Tools ask before they change something";
-    this.usage.textContent = usageText(head);
-    this.usage.title = "How full the model's context is, and what the chat has cost";
     this.chips.replaceChildren(
       ...head.contexts.map((label, index) =>
         h(
@@ -268,7 +265,7 @@ function sign(name: string, glyph: string, key: string, click: () => void, style
   return made;
 }
 
-function usageText(head: Head): string {
+export function usageText(head: Head): string {
   const short = (count: number) => (count < 1000 ? String(count) : `${Math.round(count / 1000)}k`);
   const { usage } = head;
   if (!usage?.sessionTokens) return "";

@@ -1,9 +1,9 @@
 // The page in the chat view: takes what the extension says and draws it.
 import type { Block, FromView, Head, Patch, ToView } from "../src/bridge";
 import { draw, type Drawn } from "./blocks";
-import { Composer } from "./composer";
+import { Composer, usageText } from "./composer";
 import { button, h } from "./dom";
-import { render } from "./markdown";
+import { render, Stream } from "./markdown";
 
 interface Kept {
   drafts?: Record<string, string>;
@@ -24,7 +24,9 @@ class Page {
   private readonly welcome = h("div", { class: "welcome markdown" });
   private readonly list = h("div", { class: "list" });
   private readonly log = h("section", { class: "log", "aria-label": "Chat", tabindex: 0 }, this.welcome, this.list);
-  private readonly progress = h("div", { class: "progress" });
+  private readonly working = h("span", { class: "working" });
+  private readonly usage = h("span", { class: "usage", title: "How full the model's context is, and what the chat has cost" });
+  private readonly progress = h("div", { class: "progress" }, this.working, this.usage);
   private readonly latest = button("↓ Latest", "", () => this.follow(true), "latest");
   private readonly polite = h("div", { class: "spoken", role: "status", "aria-live": "polite" });
   private readonly urgent = h("div", { class: "spoken", role: "alert", "aria-live": "assertive" });
@@ -114,8 +116,11 @@ class Page {
     const before = this.head;
     this.head = head;
     this.composer.show(head);
-    this.progress.replaceChildren(...(head.busy ? [h("span", { class: "spinner", "aria-hidden": "true" }), head.stopping ? "Stopping" : head.progress || "Working"] : []));
-    this.progress.hidden = !head.busy;
+    const doing = head.stopping ? "Stopping" : head.progress || "Working";
+    this.working.replaceChildren(h("span", { class: "spinner", "aria-hidden": "true" }), doing);
+    this.working.hidden = !head.busy;
+    this.usage.textContent = usageText(head);
+    this.progress.hidden = !head.busy && this.usage.textContent === "";
     this.log.setAttribute("aria-busy", String(head.busy));
     if (before?.chatId === head.chatId && before.busy && !head.busy) this.polite.textContent = "The answer is complete.";
     if (head.busy && before?.progress !== head.progress) this.polite.textContent = head.progress;
@@ -219,5 +224,8 @@ class Page {
     element.scrollIntoView({ block: "nearest" });
   }
 }
+
+// For tests: how much was drawn so far.
+Object.assign(window, { ecaRendered: () => Stream.rendered });
 
 new Page();

@@ -43,6 +43,9 @@ export function render(text: string): string {
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`\n]*)$/;
 
+/** With so many characters a line that has not ended is no longer mistaken for the beginning of a list's item. */
+const ENOUGH = 6;
+
 /** An open fence, while its code arrives. */
 interface Code {
   mark: string;
@@ -111,7 +114,11 @@ export class Stream {
     let complete = 0;
     while (start < this.tail.length) {
       const end = this.tail.indexOf("\n", start);
-      if (end < 0) break;
+      if (end < 0) {
+        const begun = this.tail.slice(start);
+        if (blank && begun.length >= ENOUGH && startsBlock(begun)) complete = start;
+        break;
+      }
       const line = this.tail.slice(start, end);
       const fence = FENCE.exec(line);
       if (fence) {

@@ -50,7 +50,7 @@ async function type(text) {
 }
 
 async function idle() {
-  await wait("the end of the turn", async () => !(await chat.locator(".progress").isVisible()));
+  await wait("the end of the turn", async () => !(await chat.locator(".working").isVisible()));
 }
 
 async function palette(command) {
