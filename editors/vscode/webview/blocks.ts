@@ -348,7 +348,8 @@ class Question implements Drawn {
 }
 
 export function duration(ms: number | undefined, before: string): string {
-  if (ms === undefined) return "";
-  const text = ms < 1000 ? `${Math.max(ms, 0)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+  // What was over at once needs no time.
+  if (ms === undefined || ms < 100) return "";
+  const text = ms < 1000 ? `${ms} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
   return before + text;
 }

@@ -186,11 +186,11 @@ describe("what it shows", () => {
   test("a long answer costs no more per piece than a short one", async () => {
     await state([{ kind: "text", id: 1, text: "", open: true }]);
     const paragraph = `${"Some words of an answer that goes on. ".repeat(6)}\n\n`;
-    const code = `\`\`\`\n${"a line of code\n".repeat(400)}\`\`\`\n\n`;
+    const code = `\`\`\`\n${"a line of code\n".repeat(200)}\`\`\`\n\n`;
     // Every piece is drawn before the next one comes, as in a slow answer.
     const { rendered, length } = await page.evaluate(
       async ([one, two]) => {
-        const text = one.repeat(60) + two + one.repeat(60);
+        const text = one.repeat(25) + two + one.repeat(25);
         const before = window.ecaRendered();
         for (let at = 0; at < text.length; at += 40) {
           window.postMessage({ type: "patches", patches: [{ type: "append", id: 1, text: text.slice(at, at + 40) }] }, "*");
