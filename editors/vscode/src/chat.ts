@@ -56,6 +56,8 @@ export class Chat {
   private owners = new Map<number, { chatId: string; callId: string }>();
   private reasons = new Map<string, TextBlock>();
   private questions = new Map<number, (answer: Answer) => void>();
+  /** A prompt that the server has not echoed yet; it would be lost with it. */
+  private unechoed = "";
   private lastBlock = 0;
 
   constructor(
@@ -189,7 +191,8 @@ export class Chat {
         this.answer(block.id, null);
       }
     }
-    const unseen = this.unseen().join("\n");
+    const unseen = [this.unechoed, ...this.unseen()].filter(Boolean).join("\n");
+    this.unechoed = "";
     for (const waiting of this.queue) this.contexts.push(...waiting.contexts);
     this.steering = [];
     this.queue = [];
@@ -251,6 +254,7 @@ export class Chat {
 
   private echoed(text: string, contentId?: string): void {
     this.closeLast();
+    this.unechoed = "";
     const seen = this.steering.findIndex((message) => text.includes(message.trim()));
     if (seen >= 0) this.steering = this.steering.filter((message) => !text.includes(message.trim()));
     this.add({ kind: "user", id: this.nextId(), text: text.trim(), contentId });
@@ -386,6 +390,7 @@ export class Chat {
     this.status = "running";
     this.progress = "Sending";
     this.known = true;
+    this.unechoed = message;
     const { model, agent, variant, trust } = this.chosen;
     const params = { chatId: this.id, message, model, agent, variant, trust, contexts };
     this.wire.request<{ status?: string; resultMessage?: string }>("chat/prompt", params).then(
@@ -398,10 +403,13 @@ export class Chat {
         this.watcher.changed(this);
       },
       (error: Error) => {
+        // After a crash all that is to be said and restored has been.
         if (!this.busy) return;
+        const lost = this.unechoed;
+        this.unechoed = "";
         this.ended();
         this.note(`This could not be sent: ${error.message}`);
-        this.watcher.restore(this, message);
+        if (lost) this.watcher.restore(this, lost);
         this.watcher.changed(this);
       },
     );

@@ -115,7 +115,7 @@ export class Chats {
   send(text: string): void {
     const chat = this.current;
     const message = text.trim();
-    if (message === "" && chat.contexts.length === 0) return;
+    if (message === "") return;
     const contexts = [...chat.contexts];
     for (const [word, context] of chat.mentions) {
       const named = context.type === "cursor" ? this.places.cursor() : context;

@@ -60,6 +60,7 @@ export async function references(params: {
 
 async function locate(command: string, params: { uri: string; position: Position }): Promise<object> {
   const uri = vscode.Uri.parse(params.uri);
+  const fresh = !vscode.workspace.textDocuments.some((document) => document.uri.toString() === uri.toString());
   try {
     // An extension answers for a document that is open in VS Code's sense, visible or not.
     await vscode.workspace.openTextDocument(uri);
@@ -73,7 +74,8 @@ async function locate(command: string, params: { uri: string; position: Position
         ? { uri: one.targetUri.toString(), range: outwards(one.targetSelectionRange ?? one.targetRange) }
         : { uri: one.uri.toString(), range: outwards(one.range) },
     );
-    return { status: "success", locations };
+    // Nothing, for a file that was just opened, may mean that its extension is still waking up.
+    return fresh && locations.length === 0 ? { status: "starting" } : { status: "success", locations };
   } catch (error) {
     return { status: "error", message: error instanceof Error ? error.message : String(error) };
   }

@@ -87,7 +87,6 @@ class Extension implements Shower {
     this.status.update(this.chats);
     const waiting = this.chats.list().some((chat) => chat.waitingCall());
     this.setKey("ecaRs.waiting", waiting);
-    this.setKey("ecaRs.diffOpen", waiting);
     this.setKey("ecaRs.busy", this.chats.current.busy);
   }
 

@@ -1,5 +1,6 @@
 // The server's process and the connection to it, on VS Code's own language client.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { PassThrough } from "node:stream";
 import {
   CloseAction,
   ErrorAction,
@@ -9,6 +10,7 @@ import {
   type InitializeParams,
   type LanguageClientOptions,
   type StaticFeature,
+  type StreamInfo,
 } from "vscode-languageclient/node";
 import type { ServerState } from "./bridge";
 
@@ -39,7 +41,9 @@ export interface Options {
 /** A server that dies more often than this within a minute is not started again. */
 const RESTARTS_PER_MINUTE = 3;
 const MINUTE_MS = 60_000;
-const STOP_MS = 4_000;
+const STOP_MS = 3_000;
+/** A server that was asked to end may take so long. */
+const LEAVE_MS = 1_000;
 /** How long the exit code may come after the connection is gone. */
 const EXIT_CODE_MS = 1_000;
 
@@ -71,12 +75,20 @@ class CodeAssistant implements StaticFeature {
   clear(): void {}
 }
 
+class Client extends LanguageClient {
+  /** A client whose server never came up cannot be stopped, and tries to be. */
+  override stop(timeout?: number): Promise<void> {
+    return super.stop(timeout).catch(() => {});
+  }
+}
+
 export class Server {
   state: ServerState = "stopped";
   private client: LanguageClient | undefined;
+  private child: ChildProcess | undefined;
   private starting: Promise<void> | undefined;
   private exited: Promise<string> | undefined;
-  private pid: number | undefined;
+  private endedTooSoon: (reason: Error) => void = () => {};
   private deaths: number[] = [];
 
   constructor(private readonly options: Options) {}
@@ -91,12 +103,13 @@ export class Server {
   }
 
   async stop(): Promise<void> {
-    const client = this.client;
+    const { client, child, exited } = this;
     this.client = undefined;
     this.changed("stopped");
-    // A server that does not answer any more is ended by the language client.
-    await client?.stop(STOP_MS).catch(() => {});
+    await client?.stop(STOP_MS);
     await client?.dispose().catch(() => {});
+    if (exited) await Promise.race([exited, later(LEAVE_MS, "")]);
+    child?.kill("SIGKILL");
   }
 
   async restart(): Promise<void> {
@@ -121,12 +134,12 @@ export class Server {
 
   /** The process, for the log and for tests. */
   get processId(): number | undefined {
-    return this.pid;
+    return this.child?.pid;
   }
 
   private async launch(): Promise<void> {
     this.changed("starting");
-    const client: LanguageClient = new LanguageClient("ecaRs", "ECA", () => this.spawn(), this.clientOptions(() => client));
+    const client: LanguageClient = new Client("ecaRs", "ECA", () => this.spawn(), this.clientOptions(() => client));
     client.registerFeature(new CodeAssistant(this.options.version));
     for (const [method, handler] of Object.entries(this.options.handlers.notifications)) {
       client.onNotification(method, handler);
@@ -135,10 +148,15 @@ export class Server {
       client.onRequest(method, handler);
     }
     this.client = client;
+    const tooSoon = new Promise<never>((_, reject) => {
+      this.endedTooSoon = reject;
+    });
+    tooSoon.catch(() => {});
     try {
-      await client.start();
+      await Promise.race([client.start(), tooSoon]);
     } catch (error) {
       if (this.client === client) this.client = undefined;
+      this.child?.kill("SIGKILL");
       const problem = error instanceof Error ? error.message : String(error);
       this.changed("failed", problem);
       throw new Error(problem);
@@ -160,7 +178,7 @@ export class Server {
     };
   }
 
-  private spawn(): Promise<ChildProcess> {
+  private spawn(): Promise<StreamInfo> {
     const { command, args, env, cwd } = this.options.launch();
     return new Promise((resolve, reject) => {
       const child = spawn(command, ["server", ...args], { cwd, env: { ...process.env, ...env } });
@@ -172,17 +190,33 @@ export class Server {
         reject(new Error(`The server '${command}' could not be started: ${reason}. The setting ecaRs.serverPath names it.`));
       });
       child.once("spawn", () => {
-        this.pid = child.pid;
-        resolve(child);
+        this.child = child;
+        child.stderr.on("data", (piece: Buffer) => this.options.channel?.append(piece.toString()));
+        resolve(this.streams(child));
       });
     });
+  }
+
+  /** The language client cannot bear a server that ends before it is ready: it never hears of that. It hears of a
+   * later end by the server's output; writing does not fail before. */
+  private streams(child: ChildProcessWithoutNullStreams): StreamInfo {
+    const input = new PassThrough();
+    input.pipe(child.stdin);
+    child.stdin.on("error", () => {});
+    const output = new PassThrough();
+    child.stdout.pipe(output, { end: false });
+    child.stdout.once("close", () => {
+      if (this.state !== "starting" || this.child !== child) return output.end();
+      void this.exited?.then((how) => this.endedTooSoon(new Error(`The server ended before it was ready (${how}).`)));
+    });
+    return { reader: output, writer: input };
   }
 
   private async closed(client: LanguageClient): Promise<void> {
     if (this.client !== client || this.state !== "running") return;
     this.client = undefined;
-    const patience = new Promise<string>((resolve) => setTimeout(() => resolve("for an unknown reason"), EXIT_CODE_MS));
-    const how = await Promise.race([this.exited ?? patience, patience]);
+    const unknown = later(EXIT_CODE_MS, "for an unknown reason");
+    const how = await Promise.race([this.exited ?? unknown, unknown]);
     const now = Date.now();
     this.deaths = [...this.deaths.filter((time) => now - time < MINUTE_MS), now];
     const again = this.deaths.length <= RESTARTS_PER_MINUTE;
@@ -196,6 +230,10 @@ export class Server {
     this.state = state;
     this.options.state(state, problem);
   }
+}
+
+function later<T>(ms: number, value: T): Promise<T> {
+  return new Promise((resolve) => setTimeout(() => resolve(value), ms));
 }
 
 /** Whether the server has no such method, in this version or at all. */

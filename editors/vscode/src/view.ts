@@ -18,6 +18,8 @@ export class ChatView implements vscode.WebviewViewProvider {
   private headChanged = false;
   /** Text for the prompt that came while there was no page. */
   private draft = "";
+  /** The keyboard shall go to the prompt, as soon as there is one. */
+  private focusWanted = false;
 
   constructor(
     private readonly extension: vscode.Uri,
@@ -35,6 +37,7 @@ export class ChatView implements vscode.WebviewViewProvider {
       if (message.type === "ready") {
         this.ready = true;
         this.reset();
+        this.passFocus();
       }
       this.received(message);
     });
@@ -80,7 +83,14 @@ export class ChatView implements vscode.WebviewViewProvider {
   }
 
   async focus(): Promise<void> {
+    this.focusWanted = true;
     await vscode.commands.executeCommand(`${ChatView.id}.focus`);
+    this.passFocus();
+  }
+
+  private passFocus(): void {
+    if (!this.ready || !this.focusWanted) return;
+    this.focusWanted = false;
     this.post({ type: "focus" });
   }
 

@@ -144,7 +144,7 @@ export class Composer {
 
   private send(): void {
     const text = this.field.value;
-    if (!text.trim() && this.chips.hidden) return;
+    if (!text.trim()) return;
     this.post({ type: "send", text });
     this.draft = "";
     this.recalled = -1;

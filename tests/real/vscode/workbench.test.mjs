@@ -9,6 +9,7 @@ let model, place, bench, browser, page, chat;
 before(async () => {
   model = await startModel();
   place = workspace(model);
+  place.write("project/look.css", ":root { --main: red; }\na { color: var(--main); }\n");
   place.write("project/broken.json", '{"a": 1, "b" }\n');
   [bench, browser] = await Promise.all([startWorkbench(place), launchBrowser()]);
   page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
@@ -197,6 +198,18 @@ check("problems that VS Code knows reach the model", async () => {
   const request = await lastRequest();
   assert.match(request, /broken\.json/);
   assert.match(request, /[Cc]olon expected/);
+});
+
+check("definitions and uses come from VS Code's extensions", async () => {
+  const path = `${place.project}/look.css`;
+  await type(`call editor_definition ${JSON.stringify({ path, line: 2, symbol: "--main" })}\nsay found it`);
+  await see(".block.text", "found it");
+  await idle();
+  assert.match(await lastRequest(), /look\.css:1:\d+/);
+  await type(`call editor_references ${JSON.stringify({ path, line: 1, symbol: "--main" })}\nsay found them`);
+  await see(".block.text", "found them");
+  await idle();
+  assert.match(await lastRequest(), /look\.css:2:\d+/);
 });
 
 check("a question of the model is answered in the chat", async () => {
