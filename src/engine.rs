@@ -72,7 +72,7 @@ pub use event::{
 };
 pub use instructions::FindSources;
 use instructions::Instructions;
-pub use login::{LoginError, LoginOption};
+pub use login::{LoginError, LoginMethod, LoginOption, LoginStep, methods as login_methods};
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 pub use settings::Settings;
 
@@ -139,6 +139,7 @@ struct Shared {
     holds: watch::Sender<usize>,
     store: Store,
     secrets: Secrets,
+    waiting_logins: logins::Waiting,
     sink: Arc<dyn EventSink>,
     host: Arc<dyn Host>,
     /// The built-in tools, which all chats share.
@@ -211,6 +212,7 @@ impl Engine {
                 holds: watch::Sender::new(0),
                 store,
                 secrets,
+                waiting_logins: logins::Waiting::default(),
                 sink,
                 host,
                 tools,
@@ -374,7 +376,18 @@ impl Engine {
         self.shared.log_in(provider, Some(key)).await
     }
 
-    /// Forgets a key that was entered; keys from elsewhere stay.
+    /// Begins a login and says what the user has to do; the client hears of the provider when it is
+    /// complete, or of what went wrong.
+    pub async fn begin_login(&self, provider: &str, method: LoginMethod) -> Result<LoginStep, LoginError> {
+        self.shared.begin_login(provider, method, logins::Whom::Client).await
+    }
+
+    /// Goes on with what a user copied out of the browser, when that could not come back by itself.
+    pub async fn paste_login(&self, provider: &str, text: &str) -> Result<String, LoginError> {
+        self.shared.paste_login(provider, text).await
+    }
+
+    /// Forgets a key that was entered, or a login; keys from elsewhere stay.
     pub async fn log_out(&self, provider: &str) -> Result<String, LoginError> {
         self.shared.log_in(provider, None).await
     }
@@ -416,6 +429,7 @@ impl Engine {
     /// what could not be saved.
     pub async fn shutdown(&self) -> Result<(), ShutdownError> {
         self.shared.closing.store(true, Ordering::Release);
+        self.shared.waiting_logins.cancel_all();
         let deadline = tokio::time::Instant::now() + SHUTDOWN_DEADLINE;
         let mut waiting = Vec::new();
         for handle in &self.shared.chats {

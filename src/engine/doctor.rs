@@ -81,10 +81,13 @@ fn provider_words(view: &ProviderView) -> String {
     let key = match &view.key_source {
         KeySource::Config => "key from the configuration".to_owned(),
         KeySource::Login => "key entered by login".to_owned(),
+        KeySource::OAuth if view.state == ProviderState::Expired => "login has ended".to_owned(),
+        KeySource::OAuth => "logged in".to_owned(),
         KeySource::Env(name) => format!("key from `{name}`"),
         KeySource::Netrc => "key from netrc".to_owned(),
         KeySource::None if view.state == ProviderState::Local => "needs no key".to_owned(),
         KeySource::None if view.state == ProviderState::NotRunning => "is not running".to_owned(),
+        KeySource::None if !view.ways.is_empty() => "not logged in".to_owned(),
         KeySource::None => "no key".to_owned(),
     };
     format!("{key}, {} models, {}", view.model_count, view.url)

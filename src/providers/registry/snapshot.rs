@@ -101,7 +101,8 @@ impl Snapshot {
 impl Entry {
     /// Whether its models can be offered: some vendors answer nobody without a key.
     pub(super) fn is_usable(&self) -> bool {
-        self.key_source != KeySource::None || !self.vendor.is_some_and(|vendor| vendor.needs_key)
+        let needs_login = self.session.is_some() || self.vendor.is_some_and(|vendor| vendor.needs_key);
+        self.key_source != KeySource::None || !needs_login
     }
 
     pub(super) fn model(&self, name: &str) -> ModelConfig {
