@@ -37,7 +37,8 @@ pub fn show(loaded: &Loaded) -> String {
 fn mask(name: &str, value: &mut Value, inside: bool) {
     match value {
         Value::Object(entries) => {
-            let inside = inside || ["extraHeaders", "headers", "env", "extraPayload", "authorizationParams"].contains(&name);
+            let inside =
+                inside || ["extraHeaders", "headers", "env", "extraPayload", "authorizationParams"].contains(&name);
             entries.iter_mut().for_each(|(name, value)| mask(name, value, inside));
         }
         Value::Array(elements) => elements.iter_mut().for_each(|element| mask(name, element, inside)),

@@ -200,7 +200,11 @@ fn ask_for_method(option: &LoginOption) -> Step {
     };
     let lines: Vec<String> = option.methods.iter().map(line).collect();
     Step::Ask {
-        text: format!("How do you want to log in at {}? Write one of these (or `cancel`):\n\n{}", option.label, lines.join("\n")),
+        text: format!(
+            "How do you want to log in at {}? Write one of these (or `cancel`):\n\n{}",
+            option.label,
+            lines.join("\n")
+        ),
         login: Login::ChoosingMethod { provider: option.id.clone() },
     }
 }
@@ -321,12 +325,18 @@ mod tests {
         assert!(["`browser`", "`device`", "`key`"].iter().all(|word| text.contains(word)), "{text}");
         let begin = |provider: &str, method| Step::Begin { provider: provider.into(), method };
         assert_eq!(login.clone().answer("Browser", &options()), begin("mine", LoginMethod::Browser));
-        assert!(matches!(login.clone().answer("pigeon", &options()), Step::Ask { login: Login::ChoosingMethod { .. }, .. }));
+        assert!(matches!(
+            login.clone().answer("pigeon", &options()),
+            Step::Ask { login: Login::ChoosingMethod { .. }, .. }
+        ));
         assert!(matches!(login.answer("key", &options()), Step::Ask { login: Login::EnteringKey { .. }, .. }));
         assert_eq!(Login::start("only", &options()), begin("only", LoginMethod::Device));
         let waiting = Login::Waiting { provider: "mine".into() };
         assert!(waiting.is_secret());
-        assert!(matches!(waiting.clone().answer("are you there", &options()), Step::Ask { login: Login::Waiting { .. }, .. }));
+        assert!(matches!(
+            waiting.clone().answer("are you there", &options()),
+            Step::Ask { login: Login::Waiting { .. }, .. }
+        ));
         let pasted = Step::Pasted { provider: "mine".into(), text: "http://x/?code=1".into() };
         assert_eq!(waiting.answer(" http://x/?code=1\n", &options()), pasted);
     }

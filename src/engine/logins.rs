@@ -17,6 +17,8 @@ use crate::providers::oauth::{Opened, Paste, Way};
 
 /// Clients wait about ten seconds for the answer to a login.
 const LIST_AFTER_LOGIN: Duration = Duration::from_secs(4);
+/// A login that is cancelled ends at once, unless it is being kept right now.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a login came to, in words; nothing as long as it waits.
 type Outcome = Option<Result<String, LoginError>>;
@@ -42,10 +44,13 @@ struct WaitingLogin {
 }
 
 impl Waiting {
-    /// Ends the login at a provider that nobody waits for any more.
-    pub(super) fn cancel(&self, provider: &str) {
-        if let Some(login) = self.lock().remove(provider) {
+    /// Ends the login at a provider that nobody waits for any more. Its port is free afterwards.
+    pub(super) async fn cancel(&self, provider: &str) {
+        let login = self.lock().remove(provider);
+        if let Some(mut login) = login {
             login.stop.cancel();
+            // It ends by letting go of this.
+            let _ = tokio::time::timeout(CANCEL_PATIENCE, login.outcome.wait_for(|_| false)).await;
         }
     }
 
@@ -54,8 +59,9 @@ impl Waiting {
     }
 
     fn put(&self, provider: &str, login: WaitingLogin) {
-        self.cancel(provider);
-        self.lock().insert(provider.to_owned(), login);
+        if let Some(other) = self.lock().insert(provider.to_owned(), login) {
+            other.stop.cancel();
+        }
     }
 
     pub(super) fn has(&self, provider: &str) -> bool {
@@ -91,7 +97,7 @@ impl Shared {
         if let (Some(reason), true) = (&option.unavailable, key.is_some()) {
             return Err(LoginError::NoWayIn { provider: option.label, reason: reason.clone() });
         }
-        self.waiting_logins.cancel(provider);
+        self.waiting_logins.cancel(provider).await;
         // The key takes the place of a login, and a logout ends both.
         if let Some(session) = self.settings().registry.session(provider) {
             session.forget().await.map_err(LoginError::NotKept)?;
@@ -123,7 +129,7 @@ impl Shared {
         let session = self.settings().registry.session(provider);
         let session = session.ok_or_else(|| LoginError::NoSuchMethod { provider: option.label.clone() })?;
         // A fixed port is free again before the next login wants it.
-        self.waiting_logins.cancel(provider);
+        self.waiting_logins.cancel(provider).await;
         let failed = |reason| LoginError::Failed { provider: option.label.clone(), reason };
         let opened = session.open(way).await.map_err(failed)?;
         let (step, paste) = match &opened {

@@ -284,7 +284,8 @@ mod tests {
     #[test]
     fn what_was_copied_from_a_browser_belongs_to_this_login_or_not() {
         let code = |text: &str| read_pasted(text, "s3").map(|answer| answer.code);
-        for text in [" c1\n", "c1#s3", "http://127.0.0.1:9/cb?code=c1&state=s3", "https://else.where/?state=s3&code=c1"] {
+        for text in [" c1\n", "c1#s3", "http://127.0.0.1:9/cb?code=c1&state=s3", "https://else.where/?state=s3&code=c1"]
+        {
             assert_eq!(code(text), Ok("c1".into()), "{text}");
         }
         assert_eq!(code("http://x/?error=no&state=s3"), Err("no".into()));

@@ -163,6 +163,11 @@ impl Drop for TestServer {
 }
 
 impl Builder {
+    /// The folder that the client works in.
+    pub fn workspace(&self) -> std::path::PathBuf {
+        self.dirs.workspace.clone()
+    }
+
     /// Merged over the default configuration, object by object.
     pub fn config(mut self, config: Value) -> Self {
         dirs::merge(&mut self.config, config);

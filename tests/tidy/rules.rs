@@ -83,7 +83,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 /// Names that cross a border of [`MAY_NAME`]: where, of which module, which ones, and why.
 const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/config", "llm", &["Cost"], "a price in the configuration is the price the model vocabulary computes with"),
-    ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring", "oauth"], "builds the engine's parts"),
+    (
+        "src/frontends/assemble.rs",
+        "providers",
+        &["Environment", "Registry", "Wiring", "oauth"],
+        "builds the engine's parts",
+    ),
     ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "customization", &["self", "hooks"], "builds the engine's parts"),
     ("src/frontends/eca/handlers/history.rs", "store", &["PageQuery", "StoreError"], "pages of a chat as data"),

@@ -68,8 +68,7 @@ pub(super) fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, S
 }
 
 pub(super) fn reasoning_history(found: Option<&Value>) -> Result<ReasoningHistory, String> {
-    let words =
-        [("all", ReasoningHistory::All), ("turn", ReasoningHistory::Turn), ("off", ReasoningHistory::Off)];
+    let words = [("all", ReasoningHistory::All), ("turn", ReasoningHistory::Turn), ("off", ReasoningHistory::Off)];
     one_of(found, &words)
 }
 

@@ -170,4 +170,3 @@ fn current_api_name(name: &str) -> &str {
         other => other,
     }
 }
-

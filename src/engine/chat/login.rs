@@ -52,7 +52,7 @@ impl ChatActor {
             }
             Step::Cancelled { text, waited_for } => {
                 if let Some(provider) = waited_for {
-                    self.shared.waiting_logins.cancel(&provider);
+                    self.shared.waiting_logins.cancel(&provider).await;
                 }
                 (text, ChatStatus::Idle)
             }

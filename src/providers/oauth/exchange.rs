@@ -38,11 +38,7 @@ pub(super) enum Refusal {
 }
 
 /// Asks for tokens with the given fields, besides those that say who asks.
-pub(super) async fn tokens(
-    http: &http::Client,
-    client: &Client,
-    fields: &[(&str, &str)],
-) -> Result<Tokens, Refusal> {
+pub(super) async fn tokens(http: &http::Client, client: &Client, fields: &[(&str, &str)]) -> Result<Tokens, Refusal> {
     let answer = post(http, client, &client.token_url, fields).await?;
     read_tokens(&answer, time::now_ms() / 1000)
 }

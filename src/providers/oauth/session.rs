@@ -214,9 +214,7 @@ fn now() -> i64 {
     time::now_ms() / 1000
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, String> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, String> {
     let done = tokio::task::spawn_blocking(work).await.map_err(|_| "the file of logins is stuck".to_owned())?;
     done.map_err(|error| format!("The file of logins: {error}."))
 }

@@ -3,9 +3,10 @@
 use custom_methods::Empty;
 use custom_methods::methods::{ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout};
 use custom_methods::providers::{
-    AuthorizeStep, ChooseMethodStep, DeviceCodeStep, InputStep, LoginField, LoginFieldType, LoginMethod, ModelCapabilities, ModelCost, ProviderAuth, ProviderAuthSource,
-    ProviderAuthStatus, ProviderAuthType, ProviderLogin, ProviderModel, ProviderStatus, ProvidersListResult,
-    ProvidersLoginInputParams, ProvidersLoginParams, ProvidersLoginResult, ProvidersLogoutParams,
+    AuthorizeStep, ChooseMethodStep, DeviceCodeStep, InputStep, LoginField, LoginFieldType, LoginMethod,
+    ModelCapabilities, ModelCost, ProviderAuth, ProviderAuthSource, ProviderAuthStatus, ProviderAuthType,
+    ProviderLogin, ProviderModel, ProviderStatus, ProvidersListResult, ProvidersLoginInputParams, ProvidersLoginParams,
+    ProvidersLoginResult, ProvidersLogoutParams,
 };
 use serde_json::json;
 use tower_lsp::jsonrpc::Result;
@@ -53,7 +54,8 @@ impl Answer<ProvidersLogin> for EcaServer {
         Ok(match step {
             LoginStep::EnterKey => {
                 let label = format!("API key of {}", option.label);
-                InputStep { fields: vec![LoginField { key: API_KEY.into(), label, kind: LoginFieldType::Secret }] }.into()
+                InputStep { fields: vec![LoginField { key: API_KEY.into(), label, kind: LoginFieldType::Secret }] }
+                    .into()
             }
             LoginStep::Open { url } => {
                 let message = format!("Log in at {} in your browser.", option.label);
@@ -139,8 +141,7 @@ fn status(view: ProviderView, models: &[ModelInfo]) -> ProviderStatus {
             env_var,
         },
         label,
-        login: can_log_in
-            .then(|| ProviderLogin { methods: login_methods(&view).iter().map(wire_method).collect() }),
+        login: can_log_in.then(|| ProviderLogin { methods: login_methods(&view).iter().map(wire_method).collect() }),
         models: models.iter().filter(of_this).map(model).collect(),
         settings: reason.map(|reason| json!({"reason": reason})),
         id: view.id,
