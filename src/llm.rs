@@ -241,6 +241,8 @@ impl Cost {
 #[error("{user_text}")]
 pub struct LlmError {
     pub class: ErrorClass,
+    /// The status of the provider's answer, if there was one and it said so.
+    pub status: Option<u16>,
     pub provider: String,
     /// When the provider said how long to wait.
     pub retry_after: Option<Duration>,

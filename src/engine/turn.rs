@@ -289,22 +289,25 @@ impl Turn {
         request.tools = self.tools.toolbox.offers();
         let mut attempt = 0;
         loop {
-            let error = match self.listen(request.clone()).await {
+            let mut error = match self.listen(request.clone()).await {
                 Err(AskError::Llm(error)) => error,
                 other => return other,
             };
             let shown = !self.open.lock().is_empty();
-            let max = retry::max_retries(&self.retry, error.class);
+            let max = retry::max_retries(&self.retry, &error);
             attempt += 1;
             match retry::delay(&self.retry, attempt, error.retry_after, random01()) {
                 Some(delay) if attempt <= max && !shown => {
                     tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
-                    let text = retry::progress_text(error.class, delay, attempt, max);
+                    let text = retry::progress_text(&self.retry, &error, delay, attempt, max);
                     self.told_progress = "";
                     self.emitter.emit(ChatEvent::Progress(text)).await?;
                     self.wait(delay).await?;
                 }
                 _ => {
+                    if let Some(wait) = retry::too_long(&self.retry, &error) {
+                        error.user_text = format!("{} {wait}", error.user_text);
+                    }
                     self.report_connection(Err(error.user_text.clone())).await?;
                     return Err(AskError::Llm(error));
                 }

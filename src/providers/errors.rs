@@ -66,6 +66,7 @@ impl Origin {
                 presentable(target)
             ));
         }
+        error.status = Some(status);
         error.retry_after = retry_after::from_headers(headers, Timestamp::now());
         error
     }
@@ -115,7 +116,13 @@ impl Origin {
 
     /// A text of the caller's own; secrets in it are removed.
     pub fn build(&self, class: ErrorClass, user_text: String) -> LlmError {
-        LlmError { class, provider: self.provider.clone(), retry_after: None, user_text: self.clean(&user_text) }
+        LlmError {
+            class,
+            status: None,
+            provider: self.provider.clone(),
+            retry_after: None,
+            user_text: self.clean(&user_text),
+        }
     }
 
     fn reported(&self, error: &Value) -> LlmError {
@@ -126,7 +133,7 @@ impl Origin {
             None => classify_text(&text),
         };
         let message = message_of(error).unwrap_or_default();
-        self.build(class, self.describe(class, status, &message))
+        LlmError { status, ..self.build(class, self.describe(class, status, &message)) }
     }
 
     fn describe(&self, class: ErrorClass, status: Option<u16>, message: &str) -> String {

@@ -12,7 +12,7 @@ impl Turn {
     /// An answer that broke off after some text can be continued; half a tool call cannot.
     pub(super) fn can_go_on(&self, error: &LlmError, continued: u32) -> bool {
         let open = self.open.lock();
-        error.class.is_transient()
+        retry::is_worthwhile(&self.retry, error)
             && continued < self.retry.max_auto_continues
             && open.calls.is_empty()
             && open.parts.iter().any(|part| matches!(part, Part::Text(_)))
@@ -70,6 +70,7 @@ impl Turn {
     fn premature(&self, what: &str) -> LlmError {
         LlmError {
             class: ErrorClass::PrematureStop,
+            status: None,
             provider: self.provider.id().to_owned(),
             retry_after: None,
             user_text: format!("{} {what}", self.model),

@@ -172,8 +172,10 @@ async fn a_renewal_goes_on_when_nobody_waits_for_it() {
     asked.abort();
     let _ = asked.await;
     // Whether it had begun or not: the next one gets a good token, and none is lost.
-    assert_eq!(session.access(None).await.unwrap().expose(), format!("token-{}", state.lock().unwrap().issued));
-    assert_eq!(state.lock().unwrap().refreshes, state.lock().unwrap().issued);
+    let token = session.access(None).await.unwrap();
+    let state = state.lock().unwrap();
+    assert_eq!(token.expose(), format!("token-{}", state.issued));
+    assert_eq!(state.refreshes, state.issued);
 }
 
 #[tokio::test]

@@ -52,8 +52,13 @@ impl WithTokens {
 impl Inner {
     /// The dialect with a token that is not `refused`, and that token.
     async fn upstream(&self, refused: Option<&Secret>) -> Result<(Secret, Arc<dyn Upstream>), LlmError> {
-        let failure =
-            |Failure { class, text }| LlmError { class, provider: self.id.clone(), retry_after: None, user_text: text };
+        let failure = |Failure { class, text }| LlmError {
+            class,
+            status: None,
+            provider: self.id.clone(),
+            retry_after: None,
+            user_text: text,
+        };
         let token = self.session.access(refused).await.map_err(failure)?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, upstream)) = &*made
