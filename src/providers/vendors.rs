@@ -33,6 +33,8 @@ pub struct Vendor {
     pub catalogue: Option<&'static str>,
     /// Why there is no way to log in.
     pub no_login: Option<&'static str>,
+    /// What of it that others sell cannot be used here, and why.
+    pub no_subscription: Option<&'static str>,
 }
 
 /// A dialect at a vendor, and what that dialect needs to be told there.

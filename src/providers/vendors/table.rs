@@ -11,6 +11,10 @@ pub const VENDORS: &[Vendor] = &[
         needs_key: true,
         models: &["gpt-4.1", "gpt-5", "gpt-5-mini", "gpt-5.2", "gpt-5.3-codex"],
         default_model: Some("gpt-5.2"),
+        no_subscription: Some(
+            "ChatGPT subscriptions let in only the programs of their maker, and this server does not pose as one. An API key \
+             works.",
+        ),
         ..REMOTE
     },
     Vendor {
@@ -29,6 +33,10 @@ pub const VENDORS: &[Vendor] = &[
             "claude-mythos-5",
         ],
         default_model: Some("claude-sonnet-4-6"),
+        no_subscription: Some(
+            "Claude Pro and Max let in only the programs of their maker, and this server does not pose as one. An API key \
+             works.",
+        ),
         ..REMOTE
     },
     Vendor {
@@ -158,6 +166,7 @@ const REMOTE: Vendor = Vendor {
     default_model: None,
     catalogue: None,
     no_login: None,
+    no_subscription: None,
 };
 
 const NO_ENDPOINT: Endpoint = Endpoint { api: "", url: None, path: None, think_tags: None, payload: None };
