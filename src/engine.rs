@@ -44,8 +44,8 @@ use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
 use crate::base::{ChatId, ModelId, ToolCallId};
+use crate::config::AgentConfig;
 use crate::config::load::Loaded;
-use crate::config::{AgentConfig, Secret};
 use crate::context::Indexes;
 use crate::context::index::Index;
 use crate::context::query::McpResource;
@@ -363,33 +363,6 @@ impl Engine {
     /// client is told what there is to choose from now.
     pub async fn reconfigure(&self, settings: Settings) {
         self.shared.reconfigure(settings).await;
-    }
-
-    /// The providers a user may log into, and those that cannot be, with the reason.
-    pub fn login_options(&self) -> Vec<LoginOption> {
-        self.shared.login_options()
-    }
-
-    /// Keeps a key and puts it to use; the client hears of the models and of the provider before
-    /// this returns. The text says what that means.
-    pub async fn log_in(&self, provider: &str, key: Secret) -> Result<String, LoginError> {
-        self.shared.log_in(provider, Some(key)).await
-    }
-
-    /// Begins a login and says what the user has to do; the client hears of the provider when it is
-    /// complete, or of what went wrong.
-    pub async fn begin_login(&self, provider: &str, method: LoginMethod) -> Result<LoginStep, LoginError> {
-        self.shared.begin_login(provider, method, logins::Whom::Client).await
-    }
-
-    /// Goes on with what a user copied out of the browser, when that could not come back by itself.
-    pub async fn paste_login(&self, provider: &str, text: &str) -> Result<String, LoginError> {
-        self.shared.paste_login(provider, text).await
-    }
-
-    /// Forgets a key that was entered, or a login; keys from elsewhere stay.
-    pub async fn log_out(&self, provider: &str) -> Result<String, LoginError> {
-        self.shared.log_in(provider, None).await
     }
 
     /// Makes prompts wait for settings that are on their way.

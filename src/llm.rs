@@ -208,12 +208,23 @@ pub struct ModelInfo {
     pub tools: bool,
     pub reasoning: bool,
     pub vision: bool,
+    /// Whether its provider searches the web for it.
+    pub web_search: bool,
 }
 
 impl ModelInfo {
     /// A model of which only the name is known: assumed to take tools and to reason, as most do.
     pub fn named(id: ModelId) -> Self {
-        Self { id, context_limit: None, output_limit: None, cost: None, tools: true, reasoning: true, vision: false }
+        Self {
+            id,
+            context_limit: None,
+            output_limit: None,
+            cost: None,
+            tools: true,
+            reasoning: true,
+            vision: false,
+            web_search: false,
+        }
     }
 }
 
@@ -261,6 +272,8 @@ pub enum ErrorClass {
     /// The stream ended before the answer was complete.
     PrematureStop,
     ContextOverflow,
+    /// An image in the request cannot be read, or is not wanted.
+    InvalidImage,
     /// The provider does not accept the request as it is.
     BadRequest,
     /// An answer that does not follow the dialect.

@@ -14,7 +14,7 @@ use super::toolbox::Toolbox;
 use super::tools::fetch_rule::{FetchedRules, ScopedRules};
 use super::tools::task::TaskList;
 use crate::approval::{self, Remembered, Roots, Rules, Verdict};
-use crate::base::{ChatId, ToolCallId};
+use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
@@ -99,6 +99,22 @@ pub(super) struct ChatMemory {
     pub(super) remembered: Mutex<Remembered>,
     pub(super) tasks: Mutex<TaskList>,
     pub(super) fetched_rules: Mutex<FetchedRules>,
+    /// Models that could not use an image of this chat.
+    blind: Mutex<Vec<ModelId>>,
+}
+
+impl ChatMemory {
+    /// Whether a model is shown no images in this chat.
+    pub(super) fn is_blind(&self, model: &ModelId) -> bool {
+        self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+
+    pub(super) fn note_blind(&self, model: &ModelId) {
+        let mut blind = self.blind.lock().unwrap_or_else(PoisonError::into_inner);
+        if !blind.contains(model) {
+            blind.push(model.clone());
+        }
+    }
 }
 
 /// What a turn needs to run its calls.
@@ -122,6 +138,8 @@ pub(super) struct TurnTools {
     /// Where long outputs go.
     pub(super) outputs: Option<PathBuf>,
     pub(super) sees_images: bool,
+    /// Whether the provider may search the web for the model.
+    pub(super) web_search: bool,
 }
 
 impl TurnTools {

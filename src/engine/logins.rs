@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::chat::Command;
 use super::login::{self, Change, LoginError, LoginMethod, LoginOption, LoginStep};
-use super::{Event, NoticeLevel, Settings, Shared, emitter};
+use super::{Engine, Event, NoticeLevel, Settings, Shared, emitter};
 use crate::base::ChatId;
 use crate::config::Secret;
 use crate::providers::oauth::{Opened, Paste, Way};
@@ -81,6 +81,35 @@ impl Waiting {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, WaitingLogin>> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// The providers a user may log into, and those that cannot be, with the reason.
+    pub fn login_options(&self) -> Vec<LoginOption> {
+        self.shared.login_options()
+    }
+
+    /// Keeps a key and puts it to use; the client hears of the models and of the provider before
+    /// this returns. The text says what that means.
+    pub async fn log_in(&self, provider: &str, key: Secret) -> Result<String, LoginError> {
+        self.shared.log_in(provider, Some(key)).await
+    }
+
+    /// Begins a login and says what the user has to do; the client hears of the provider when it is
+    /// complete, or of what went wrong.
+    pub async fn begin_login(&self, provider: &str, method: LoginMethod) -> Result<LoginStep, LoginError> {
+        self.shared.begin_login(provider, method, Whom::Client).await
+    }
+
+    /// Goes on with what a user copied out of the browser, when that could not come back by itself.
+    pub async fn paste_login(&self, provider: &str, text: &str) -> Result<String, LoginError> {
+        self.shared.paste_login(provider, text).await
+    }
+
+    /// Forgets a key that was entered, or a login; keys from elsewhere stay.
+    pub async fn log_out(&self, provider: &str) -> Result<String, LoginError> {
+        self.shared.log_in(provider, None).await
     }
 }
 

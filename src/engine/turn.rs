@@ -180,6 +180,9 @@ impl Turn {
         if let Some(cause) = self.compact_now.take() {
             return self.compact(cause).await.map(|_| ());
         }
+        if self.tools.memory.is_blind(&self.model) {
+            request::hide_images(&mut self.history);
+        }
         self.progress("Waiting model").await?;
         let mut repeats = RepeatGuard::default();
         let mut continued = 0;
@@ -193,6 +196,10 @@ impl Turn {
                 Err(AskError::Llm(error)) if self.can_go_on(&error, continued) => {
                     continued += 1;
                     self.go_on(&error, continued).await?;
+                    continue;
+                }
+                Err(AskError::Llm(error)) if self.can_do_without_images(&error) => {
+                    self.do_without_images().await?;
                     continue;
                 }
                 Err(AskError::Llm(error)) if self.can_make_room(&error) => {
@@ -286,6 +293,8 @@ impl Turn {
     async fn ask(&mut self) -> Result<Answer, AskError> {
         let mut request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
         request.payload.clone_from(&self.variant_payload);
+        request.web_search = self.tools.web_search;
+        request.cache_key = Some(self.emitter.chat.to_string());
         request.tools = self.tools.toolbox.offers();
         let mut attempt = 0;
         loop {

@@ -27,6 +27,8 @@ pub struct Vendor {
     pub place: Place,
     /// Models that exist even when its list cannot be had.
     pub models: &'static [&'static str],
+    /// How the names of models begin for which it searches the web itself.
+    pub searching_models: &'static [&'static str],
     /// The one to begin with.
     pub default_model: Option<&'static str>,
     /// Its id in the models.dev catalogue, where that differs.

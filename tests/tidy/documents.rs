@@ -127,7 +127,8 @@ fn every_key_of_the_configuration_is_documented() {
     // lists all of it that this server reads.
     let names = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
     // Keys of clients alone, and words that are no keys.
-    let of_clients = ["chatAgent", "chatBehavior", "code", "agent", "build", "openai", "number", "status", "errorPattern", "label"];
+    let of_clients =
+        ["chatAgent", "chatBehavior", "code", "agent", "build", "openai", "number", "status", "errorPattern", "label"];
     let in_table = |key: &String| KEYS.iter().any(|entry| names(entry.path).contains(key));
     let missing: Vec<_> = keys.iter().filter(|key| !in_table(key) && !of_clients.contains(&key.as_str())).collect();
     assert!(missing.is_empty(), "not in the table of src/config/keys.rs: {missing:?}");

@@ -129,6 +129,9 @@ impl ChatActor {
             let variables = shared.instructions.variables(&prompt.workspace, false, &plain);
             tools.push(Arc::new(FetchRule::new(scoped_rules.clone(), variables)));
         }
+        // The provider's own tool is switched off by its name, as ours are.
+        let searching = ToolSpec::native("web_search", "", serde_json::Value::Null);
+        let web_search = takes_tools && info.is_some_and(|info| info.web_search) && !choice.is_disabled(&searching);
         TurnTools {
             toolbox: Arc::new(Toolbox::new(tools.into_iter().filter(fits))),
             scoped_rules,
@@ -146,6 +149,7 @@ impl ChatActor {
             jobs: shared.jobs.clone(),
             outputs: shared.outputs.clone(),
             sees_images: info.is_some_and(|info| info.vision),
+            web_search,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::emitter::Stopped;
 use super::super::event::ChatEvent;
+use super::super::request;
 use super::Turn;
 use crate::llm::{ErrorClass, LlmError, Message, Part, Role};
 use crate::providers::retry;
@@ -32,6 +33,19 @@ impl Turn {
             Some(delay) => self.wait(delay).await,
             None => Ok(()),
         }
+    }
+
+    /// A model that cannot use an image may still answer to the words around it.
+    pub(super) fn can_do_without_images(&self, error: &LlmError) -> bool {
+        error.class == ErrorClass::InvalidImage && request::has_images(&self.history)
+    }
+
+    /// Goes on with words in the place of images, now and whenever this model answers in this chat.
+    pub(super) async fn do_without_images(&mut self) -> Result<(), Stopped> {
+        self.tools.memory.note_blind(&self.model);
+        request::hide_images(&mut self.history);
+        let text = format!("\n{} cannot use the images of this chat; it goes on without them.\n", self.model);
+        self.emitter.emit(ChatEvent::SystemText(text)).await
     }
 
     pub(super) async fn wait(&self, delay: Duration) -> Result<(), Stopped> {

@@ -15,6 +15,7 @@ pub const VENDORS: &[Vendor] = &[
             "ChatGPT subscriptions let in only the programs of their maker, and this server does not pose as one. An API key \
              works.",
         ),
+        searching_models: &["gpt-4.1", "gpt-5", "o3", "o4"],
         ..REMOTE
     },
     Vendor {
@@ -37,6 +38,16 @@ pub const VENDORS: &[Vendor] = &[
             "Claude Pro and Max let in only the programs of their maker, and this server does not pose as one. An API key \
              works.",
         ),
+        searching_models: &[
+            "claude-haiku-4",
+            "claude-sonnet-4",
+            "claude-opus-4",
+            "claude-haiku-5",
+            "claude-sonnet-5",
+            "claude-opus-5",
+            "claude-fable-5",
+            "claude-mythos-5",
+        ],
         ..REMOTE
     },
     Vendor {
@@ -54,6 +65,7 @@ pub const VENDORS: &[Vendor] = &[
         needs_key: true,
         models: &["gemini-2.5-pro"],
         default_model: Some("gemini-2.5-pro"),
+        searching_models: &["gemini-2.5", "gemini-3"],
         ..REMOTE
     },
     Vendor {
@@ -167,6 +179,7 @@ const REMOTE: Vendor = Vendor {
     catalogue: None,
     no_login: None,
     no_subscription: None,
+    searching_models: &[],
 };
 
 const NO_ENDPOINT: Endpoint = Endpoint { api: "", url: None, path: None, think_tags: None, payload: None };

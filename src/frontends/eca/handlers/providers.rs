@@ -155,7 +155,7 @@ fn model(info: &ModelInfo) -> ProviderModel {
             reason: info.reasoning,
             vision: info.vision,
             tools: info.tools,
-            web_search: false,
+            web_search: info.web_search,
             image_generation: false,
         },
         cost: info.cost.map(|cost| ModelCost { input: cost.input, output: cost.output }),
