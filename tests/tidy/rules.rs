@@ -58,7 +58,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "workspace",
         ],
     ),
-    ("providers", &["base", "config", "http", "llm"]),
+    ("providers", &["base", "config", "http", "llm", "state"]),
     ("mcp", &["base", "config", "host", "http", "llm", "process", "state", "tool", "workspace"]),
     ("tools", &["base", "config", "host", "http", "llm", "process", "tool", "workspace"]),
     ("context", &["base", "config", "http", "llm", "tool", "workspace"]),
@@ -83,7 +83,12 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 /// Names that cross a border of [`MAY_NAME`]: where, of which module, which ones, and why.
 const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/config", "llm", &["Cost"], "a price in the configuration is the price the model vocabulary computes with"),
-    ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
+    (
+        "src/frontends/assemble.rs",
+        "providers",
+        &["Environment", "Registry", "Wiring", "oauth"],
+        "builds the engine's parts",
+    ),
     ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "customization", &["Customization", "self", "hooks"], "builds the engine's parts"),
     ("src/frontends/acp", "store", ACP_NEEDS, "sessions share one history, which outlives each of their engines"),
