@@ -1,5 +1,6 @@
 //! What is measured, one file per question.
 
+pub(crate) mod acp;
 pub(crate) mod chats;
 pub(crate) mod files;
 pub(crate) mod history;

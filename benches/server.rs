@@ -1,8 +1,8 @@
 //! Measures the real server from outside, over pipes and sockets, and prints one table.
 //!
 //! `cargo bench --bench server` runs everything; names after `--` choose: `start`, `idle`,
-//! `prompt`, `stream`, `latency`, `stall`, `chats`, `tools`, `mcp`, `history`, `files`. Every figure that depends on the machine
-//! is a ratio or a
+//! `prompt`, `stream`, `latency`, `stall`, `chats`, `tools`, `mcp`, `history`, `files`, `acp`. Every figure that depends on
+//! the machine is a ratio or a
 //! difference to something measured in the same run. The exit code speaks of correctness only.
 
 mod scenarios;
@@ -10,13 +10,13 @@ mod support;
 
 use std::process::ExitCode;
 
-use scenarios::{chats, files, history, idle, latency, mcp, prompt, stall, start, stream, tools};
+use scenarios::{acp, chats, files, history, idle, latency, mcp, prompt, stall, start, stream, tools};
 use support::mock::Mock;
 use support::report::Row;
 use support::{Outcome, mcp_server, relay, report};
 
-const NAMES: [&str; 11] =
-    ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "tools", "mcp", "history", "files"];
+const NAMES: [&str; 12] =
+    ["start", "idle", "prompt", "stream", "latency", "stall", "chats", "tools", "mcp", "history", "files", "acp"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,7 +62,8 @@ fn measure(arguments: &[String]) -> Outcome<Vec<Row>> {
             "tools" => tools::run(&mock)?,
             "mcp" => mcp::run(&mock)?,
             "history" => history::run()?,
-            _ => files::run()?,
+            "files" => files::run()?,
+            _ => acp::run(&mock)?,
         });
     }
     Ok(rows)

@@ -19,6 +19,7 @@ pub(crate) mod files;
 
 mod acp_draft;
 mod agents;
+mod assist;
 mod copilot;
 mod customization;
 mod decode;
@@ -30,6 +31,7 @@ mod legacy;
 mod mcp;
 mod netrc;
 mod network;
+mod provider;
 mod tool_call;
 
 use std::collections::BTreeMap;
@@ -39,12 +41,16 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use acp_draft::AcpDraftConfig;
+pub use assist::AssistConfig;
 pub use copilot::CopilotConfig;
 pub use customization::{
-    AssistConfig, CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
+    CustomizationConfig, HookAction, HookConfig, HookMatcher, HookProgram, HookType, PromptsConfig,
 };
 pub use index::{IndexConfig, RepoMapConfig};
 pub use mcp::{AuthScope, McpConfig, McpServerConfig, ShownServer};
+pub use provider::{
+    CacheRetention, HttpVersion, ModelConfig, OAuthConfig, ProviderConfig, ReasoningHistory, RetryConfig, RetryRule,
+};
 pub use tool_call::{
     AfterRejection, ApprovalConfig, ApprovalOverride, ApprovalRule, CustomToolConfig, ManualApproval, RememberFor,
     Ruling, Sandbox, ShellConfig, ToolCallConfig, UNREADABLE_PATTERN, whole_match,
@@ -82,7 +88,6 @@ pub struct Config {
     /// By name, which is also the order they run in.
     pub hooks: BTreeMap<String, HookConfig>,
     pub prompts: PromptsConfig,
-    pub assist: AssistConfig,
     /// A chat that fills so much of its model's context is summed up.
     pub auto_compact_percentage: u32,
     /// Chats that nobody used for so many days are let go; `None` keeps them.
@@ -92,6 +97,7 @@ pub struct Config {
     pub mcp: McpConfig,
     pub copilot: CopilotConfig,
     pub acp_draft: AcpDraftConfig,
+    pub assist: AssistConfig,
 }
 
 /// Whom to believe and how to be believed, beyond what the system has. The paths are absolute.
@@ -149,65 +155,6 @@ pub struct VariantRule {
     pub exclude_providers: Vec<String>,
     /// The dialects it is for; all when empty.
     pub api: Vec<String>,
-}
-
-/// One entry of `providers`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProviderConfig {
-    /// The wire dialect: `openai-chat`, `openai-responses`, `anthropic`, …; `None` when absent.
-    pub api: Option<String>,
-    pub url: Option<String>,
-    pub key: Option<Secret>,
-    /// Where in a netrc file the key is: `[login@]machine[:port]`.
-    pub key_rc: Option<String>,
-    /// Old ways to name the variables that hold key and url.
-    pub key_env: Option<String>,
-    pub url_env: Option<String>,
-    pub completion_url_relative_path: Option<String>,
-    pub think_tag_start: Option<String>,
-    pub think_tag_end: Option<String>,
-    pub extra_headers: BTreeMap<String, String>,
-    /// Whether the provider's own list of models is asked for; only an explicit `false` says no.
-    pub fetch_models: bool,
-    /// How long a provider is asked to keep what it cached of a prompt, where it can be asked.
-    pub cache_retention: CacheRetention,
-    pub retry: RetryConfig,
-    pub models: BTreeMap<String, ModelConfig>,
-}
-
-/// The two lengths of life that vendors offer; the long one costs more to write.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CacheRetention {
-    #[default]
-    Short,
-    Long,
-}
-
-/// How often and how long a failed call is tried again.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RetryConfig {
-    pub max_retries: u32,
-    pub base_delay: Duration,
-    pub backoff_multiplier: f64,
-    pub max_delay: Duration,
-    /// How often an answer that broke off is continued before the turn is given up.
-    pub max_auto_continues: u32,
-}
-
-/// One entry of a provider's `models`.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ModelConfig {
-    /// The name to send when it differs from the key.
-    pub model_name: Option<String>,
-    /// Merged into the request body; `null` removes a key.
-    pub extra_payload: Map<String, Value>,
-    pub extra_headers: BTreeMap<String, String>,
-    pub context_limit: Option<u64>,
-    pub output_limit: Option<u64>,
-    pub cost: Option<crate::llm::Cost>,
-    pub image_input: Option<bool>,
-    /// What each variant adds to the request body; an empty object takes a built-in one away.
-    pub variants: BTreeMap<String, Map<String, Value>>,
 }
 
 /// A text that must never reach a log, an error or a client.
@@ -283,46 +230,13 @@ impl Default for Config {
             customization: CustomizationConfig::default(),
             hooks: BTreeMap::new(),
             prompts: PromptsConfig::default(),
-            assist: AssistConfig::default(),
             auto_compact_percentage: 75,
             chat_retention_days: None,
             index: IndexConfig::default(),
             mcp: McpConfig::default(),
             copilot: CopilotConfig::default(),
             acp_draft: AcpDraftConfig::default(),
-        }
-    }
-}
-
-impl Default for ProviderConfig {
-    fn default() -> Self {
-        Self {
-            api: None,
-            url: None,
-            key: None,
-            key_rc: None,
-            key_env: None,
-            url_env: None,
-            completion_url_relative_path: None,
-            think_tag_start: None,
-            think_tag_end: None,
-            extra_headers: BTreeMap::new(),
-            fetch_models: true,
-            cache_retention: CacheRetention::Short,
-            retry: RetryConfig::default(),
-            models: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for RetryConfig {
-    fn default() -> Self {
-        Self {
-            max_retries: 10,
-            base_delay: Duration::from_secs(2),
-            backoff_multiplier: 2.0,
-            max_delay: Duration::from_secs(60),
-            max_auto_continues: 3,
+            assist: AssistConfig::default(),
         }
     }
 }

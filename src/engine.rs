@@ -46,8 +46,8 @@ use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
 use crate::base::{ChatId, ModelId, ToolCallId};
+use crate::config::AgentConfig;
 use crate::config::load::Loaded;
-use crate::config::{AgentConfig, Secret};
 use crate::context::Indexes;
 use crate::context::index::Index;
 use crate::context::query::McpResource;
@@ -75,7 +75,7 @@ pub use event::{
 };
 pub use instructions::FindSources;
 use instructions::Instructions;
-pub use login::{LoginError, LoginOption};
+pub use login::{LoginError, LoginMethod, LoginOption, LoginStep, methods as login_methods};
 pub use prompt::{Accepted, AcceptedStatus, Context, Hold, Prompt, ReplyWhen, SubmitError};
 pub use settings::Settings;
 
@@ -142,6 +142,7 @@ struct Shared {
     holds: watch::Sender<usize>,
     store: Store,
     secrets: Secrets,
+    waiting_logins: logins::Waiting,
     sink: Arc<dyn EventSink>,
     host: Arc<dyn Host>,
     /// The built-in tools, which all chats share.
@@ -216,6 +217,7 @@ impl Engine {
                 holds: watch::Sender::new(0),
                 store,
                 secrets,
+                waiting_logins: logins::Waiting::default(),
                 sink,
                 host,
                 tools,
@@ -350,22 +352,6 @@ impl Engine {
         self.shared.reconfigure(settings).await;
     }
 
-    /// The providers a user may log into, and those that cannot be, with the reason.
-    pub fn login_options(&self) -> Vec<LoginOption> {
-        self.shared.login_options()
-    }
-
-    /// Keeps a key and puts it to use; the client hears of the models and of the provider before
-    /// this returns. The text says what that means.
-    pub async fn log_in(&self, provider: &str, key: Secret) -> Result<String, LoginError> {
-        self.shared.log_in(provider, Some(key)).await
-    }
-
-    /// Forgets a key that was entered; keys from elsewhere stay.
-    pub async fn log_out(&self, provider: &str) -> Result<String, LoginError> {
-        self.shared.log_in(provider, None).await
-    }
-
     /// Makes prompts wait for settings that are on their way.
     pub fn hold_prompts(&self) -> PromptHold {
         self.shared.holds.send_modify(|holds| *holds += 1);
@@ -410,6 +396,7 @@ impl Engine {
     /// The same for an engine that shares its store with others: the store stays open.
     pub async fn end(&self) -> Result<(), ShutdownError> {
         self.shared.closing.store(true, Ordering::Release);
+        self.shared.waiting_logins.cancel_all();
         let deadline = tokio::time::Instant::now() + SHUTDOWN_DEADLINE;
         let mut waiting = Vec::new();
         for handle in &self.shared.chats {

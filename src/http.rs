@@ -6,6 +6,7 @@
 //! this machine never goes through one. Certificates of the user's are believed in addition to the
 //! system's.
 
+pub mod callback;
 mod get;
 
 use std::net::IpAddr;
@@ -24,6 +25,14 @@ use crate::config::Config;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     pub connect_timeout: Duration,
+}
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Versions {
+    #[default]
+    Any,
+    Http1,
 }
 
 /// Certificates of the user's; none by default.
@@ -45,6 +54,7 @@ pub struct Client {
 struct Shared {
     settings: Settings,
     certificates: Certificates,
+    versions: Versions,
     /// For other machines: through the environment's proxy when there is one.
     remote: OnceLock<Result<reqwest::Client, String>>,
     /// For this machine: never through a proxy.
@@ -76,8 +86,19 @@ impl Client {
         Self::with(Settings { connect_timeout: config.connect_timeout }, certificates)
     }
 
+    /// The same with connections of its own, on which nothing newer than HTTP/1.1 is spoken.
+    pub fn http1(&self) -> Self {
+        let Shared { settings, certificates, .. } = &*self.shared;
+        Self::speaking(Versions::Http1, settings.clone(), certificates.clone())
+    }
+
     fn with(settings: Settings, certificates: Certificates) -> Self {
-        Self { shared: Arc::new(Shared { settings, certificates, remote: OnceLock::new(), local: OnceLock::new() }) }
+        Self::speaking(Versions::Any, settings, certificates)
+    }
+
+    fn speaking(versions: Versions, settings: Settings, certificates: Certificates) -> Self {
+        let (remote, local) = (OnceLock::new(), OnceLock::new());
+        Self { shared: Arc::new(Shared { settings, certificates, versions, remote, local }) }
     }
 
     /// Starts a request. There is no total timeout: an answer may take as long as it keeps coming.
@@ -135,6 +156,9 @@ fn build(shared: &Shared, local: bool) -> Result<reqwest::Client, String> {
         .pool_idle_timeout(IDLE_CONNECTION_LIFE)
         .redirect(redirect::Policy::custom(same_origin_only));
     let mut builder = if local { builder.no_proxy() } else { builder };
+    if shared.versions == Versions::Http1 {
+        builder = builder.http1_only();
+    }
     if let Some(file) = &shared.certificates.authorities {
         builder = builder.tls_certs_merge(certificates(file)?);
         // Where this variable is set, the library takes its file instead of the system's
@@ -179,7 +203,7 @@ fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
 }
 
 /// Whether the address is on this machine.
-fn is_local(url: &Url) -> bool {
+pub fn is_local(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     if host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost") {
         return true;

@@ -208,12 +208,23 @@ pub struct ModelInfo {
     pub tools: bool,
     pub reasoning: bool,
     pub vision: bool,
+    /// Whether its provider searches the web for it.
+    pub web_search: bool,
 }
 
 impl ModelInfo {
     /// A model of which only the name is known: assumed to take tools and to reason, as most do.
     pub fn named(id: ModelId) -> Self {
-        Self { id, context_limit: None, output_limit: None, cost: None, tools: true, reasoning: true, vision: false }
+        Self {
+            id,
+            context_limit: None,
+            output_limit: None,
+            cost: None,
+            tools: true,
+            reasoning: true,
+            vision: false,
+            web_search: false,
+        }
     }
 }
 
@@ -241,6 +252,8 @@ impl Cost {
 #[error("{user_text}")]
 pub struct LlmError {
     pub class: ErrorClass,
+    /// The status of the provider's answer, if there was one and it said so.
+    pub status: Option<u16>,
     pub provider: String,
     /// When the provider said how long to wait.
     pub retry_after: Option<Duration>,
@@ -259,6 +272,8 @@ pub enum ErrorClass {
     /// The stream ended before the answer was complete.
     PrematureStop,
     ContextOverflow,
+    /// An image in the request cannot be read, or is not wanted.
+    InvalidImage,
     /// The provider does not accept the request as it is.
     BadRequest,
     /// An answer that does not follow the dialect.

@@ -1,5 +1,5 @@
 //! Small state that must be there before the chat history is opened: the keys a user entered, the
-//! logins at MCP servers, and which workspace files the user trusts. JSON files under the data
+//! logins at providers and MCP servers, and which workspace files the user trusts. JSON files under the data
 //! directory, readable by the user alone, replaced whole and atomically.
 
 use std::collections::BTreeMap;
@@ -59,30 +59,44 @@ impl Secrets {
     }
 }
 
-/// Logins at MCP servers. What one consists of is the affair of whoever made it.
+/// Logins that consist of tokens. What one looks like is the affair of whoever made it.
 #[derive(Debug, Clone)]
-pub struct McpLogins {
+pub struct Logins {
     file: PathBuf,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct McpLoginsFile {
+struct LoginsFile {
     #[serde(default)]
     logins: BTreeMap<String, Value>,
 }
 
-impl McpLogins {
-    pub fn in_directory(data: &Path) -> Self {
+impl Logins {
+    /// Those at MCP servers.
+    pub fn of_mcp(data: &Path) -> Self {
         Self { file: data.join("mcp-auth.json") }
     }
 
+    /// Those at providers, by provider id.
+    pub fn of_providers(data: &Path) -> Self {
+        Self { file: data.join("provider-auth.json") }
+    }
+
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub fn all(&self) -> io::Result<BTreeMap<String, Value>> {
+        Ok(read::<LoginsFile>(&self.file)?.logins)
+    }
+
     pub fn get(&self, key: &str) -> io::Result<Option<Value>> {
-        Ok(read::<McpLoginsFile>(&self.file)?.logins.remove(key))
+        Ok(self.all()?.remove(key))
     }
 
     pub fn set(&self, key: &str, login: Value) -> io::Result<()> {
         let _alone = self.lock()?;
-        let mut file: McpLoginsFile = read(&self.file)?;
+        let mut file: LoginsFile = read(&self.file)?;
         file.logins.insert(key.to_owned(), login);
         write(&self.file, &file)
     }
@@ -93,7 +107,7 @@ impl McpLogins {
             return Ok(false);
         }
         let _alone = self.lock()?;
-        let mut file: McpLoginsFile = read(&self.file)?;
+        let mut file: LoginsFile = read(&self.file)?;
         let removed = file.logins.remove(key).is_some();
         if removed {
             write(&self.file, &file)?;
@@ -271,7 +285,7 @@ mod tests {
     fn logins_come_back_private_and_one_by_one() {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("data");
-        let logins = McpLogins::in_directory(&data);
+        let logins = Logins::of_mcp(&data);
         assert!(logins.get("a").unwrap().is_none() && !logins.remove("a").unwrap());
         let threads: Vec<_> = (0..8)
             .map(|n| {

@@ -18,7 +18,7 @@ pub(crate) fn run() -> Outcome<Vec<Row>> {
     let (mut ours, mut cats, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     let mut threads = 0;
     for _ in 0..RUNS {
-        cats.push(cat(&message)?);
+        cats.push(echo(&message)?);
         let started = Instant::now();
         let mut server = Server::spawn()?;
         server.send(&message)?;
@@ -49,7 +49,8 @@ pub(crate) fn run() -> Outcome<Vec<Row>> {
     ])
 }
 
-fn cat(message: &[u8]) -> Outcome<Duration> {
+/// How long `cat` takes from its start to the end of its echo.
+pub(crate) fn echo(message: &[u8]) -> Outcome<Duration> {
     let started = Instant::now();
     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut input = child.stdin.take().ok_or("no pipe to cat")?;

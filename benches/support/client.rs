@@ -87,7 +87,7 @@ impl Server {
     /// The same with more configuration.
     pub(crate) fn ready_with(mock: SocketAddr, more: &Value) -> Outcome<Self> {
         let mut server = Self::spawn()?;
-        server.send(&initialize_with(Some(mock), Path::new("/tmp"), more))?;
+        server.send(&initialize_in(Some(mock), Path::new("/tmp"), more))?;
         server.read_response()?;
         server.notify("initialized", &json!({}))?;
         Ok(server)
@@ -103,14 +103,14 @@ impl Server {
     /// A server with a home that others prepared, working in this folder, without any model.
     pub(crate) fn in_folder(home: &Path, folder: &Path) -> Outcome<Self> {
         let mut server = Self::spawn_at(home)?;
-        server.send(&initialize_with(None, folder, &json!({})))?;
+        server.send(&initialize_in(None, folder, &json!({})))?;
         server.read_response()?;
         server.notify("initialized", &json!({}))?;
         Ok(server)
     }
 
     fn spawn_at(home: &Path) -> Outcome<Self> {
-        let mut child = command(home).spawn()?;
+        let mut child = command(home, "server").spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or("no pipe from the server")?;
         Ok(Self { child, input, frames: Frames::new(output), next_id: 1, _home: None })
@@ -213,18 +213,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // End of input is how an editor leaves; what does not end by itself is ended.
-        drop(self.input.take());
-        let deadline = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        leave(&mut self.child, self.input.take());
     }
+}
+
+/// End of input is how an editor leaves; what does not end by itself is ended.
+pub(crate) fn leave(child: &mut Child, input: Option<ChildStdin>) {
+    drop(input);
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < deadline {
+        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// `Content-Length` frames out of a byte stream, reusing one buffer.
@@ -274,19 +278,19 @@ impl<R: Read> Frames<R> {
 }
 
 /// The server with a home of its own and nothing of the caller's environment that it would read.
-pub(crate) fn command(home: &std::path::Path) -> Command {
+pub(crate) fn command(home: &std::path::Path, front_end: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eca"));
-    command.arg("server").env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+    command.arg(front_end).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
     command.current_dir(home).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 
 /// The first message of an editor.
 pub(crate) fn initialize(mock: Option<SocketAddr>) -> Vec<u8> {
-    initialize_with(mock, Path::new("/tmp"), &json!({}))
+    initialize_in(mock, Path::new("/tmp"), &json!({}))
 }
 
-fn initialize_with(mock: Option<SocketAddr>, folder: &Path, more: &Value) -> Vec<u8> {
+fn initialize_in(mock: Option<SocketAddr>, folder: &Path, more: &Value) -> Vec<u8> {
     let providers = mock.map(|address| {
         let models = json!({"bench-1": {}});
         json!({"mock": {"api": "openai-chat", "url": format!("http://{address}/v1"), "key": "none",

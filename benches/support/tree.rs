@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::Outcome;
 
-pub(crate) const FILES: usize = 100_000;
+/// A build without optimisation is only tried out, and would take minutes for all of them.
+pub(crate) const FILES: usize = if cfg!(debug_assertions) { 2_000 } else { 100_000 };
 const FILE_BYTES: usize = 20_000;
 const CONTENTS: usize = 500;
 const FILES_IN_A_FOLDER: usize = 100;

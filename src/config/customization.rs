@@ -66,22 +66,6 @@ impl PromptsConfig {
     }
 }
 
-/// `completion` and `rewrite`: help beside the chats. Without a model of their own they use the
-/// chats' default.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AssistConfig {
-    pub completion_model: Option<String>,
-    pub rewrite_model: Option<String>,
-    /// Of a longer file, a rewrite is shown the lines around the selection.
-    pub full_file_max_lines: u32,
-}
-
-impl Default for AssistConfig {
-    fn default() -> Self {
-        Self { completion_model: None, rewrite_model: None, full_file_max_lines: 2_000 }
-    }
-}
-
 /// One entry of `hooks`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookConfig {

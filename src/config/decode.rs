@@ -6,11 +6,13 @@
 //! secret.
 
 mod acp_draft;
+mod assist;
 mod choices;
 mod copilot;
 mod customization;
 mod index;
 pub(super) mod mcp;
+mod providers;
 mod tools;
 
 use std::path::PathBuf;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::document::{Document, KeyPath, kind_of};
-use super::{Config, ConfigProblem, ModelConfig, NetworkConfig, ProviderConfig, RetryConfig, Secret};
+use super::{Config, ConfigProblem, NetworkConfig, Secret};
 
 /// A longer time is a mistake, and far larger numbers would overflow clocks.
 const MAX_SECONDS: f64 = 30.0 * 24.0 * 3600.0;
@@ -68,6 +70,7 @@ impl<'a> Decoder<'a> {
         self.customization(values, config);
         self.copilot(values, config);
         self.acp_draft(values, config);
+        self.assist(values, config);
         self.variants_by_model(values, config);
         self.index(values, config);
         self.seconds(values, "streamIdleTimeoutSeconds", &mut config.stream_idle_timeout, defaults.stream_idle_timeout);
@@ -113,104 +116,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn provider(&mut self, entry: &'a Map<String, Value>, provider: &mut ProviderConfig) {
-        self.optional_text(entry, "api", &mut provider.api, Blank::IsNone);
-        if let Some(api) = &mut provider.api {
-            *api = current_api_name(api).to_owned();
-        }
-        self.optional_text(entry, "url", &mut provider.url, Blank::IsNone);
-        let mut key = provider.key.take().map(|secret| secret.expose().to_owned());
-        self.optional_text(entry, "key", &mut key, Blank::IsNone);
-        provider.key = key.map(Secret::new);
-        self.optional_text(entry, "keyRc", &mut provider.key_rc, Blank::IsNone);
-        self.optional_text(entry, "keyEnv", &mut provider.key_env, Blank::IsNone);
-        self.optional_text(entry, "urlEnv", &mut provider.url_env, Blank::IsNone);
-        let path = &mut provider.completion_url_relative_path;
-        self.optional_text(entry, "completionUrlRelativePath", path, Blank::IsText);
-        self.optional_text(entry, "thinkTagStart", &mut provider.think_tag_start, Blank::IsText);
-        self.optional_text(entry, "thinkTagEnd", &mut provider.think_tag_end, Blank::IsText);
-        self.headers(entry, &mut provider.extra_headers);
-        self.flag(entry, "fetchModels", &mut provider.fetch_models, true);
-        self.value(entry, "cacheRetention", choices::cache_retention, &mut provider.cache_retention);
-        self.object(entry, "retry", |decoder, retry| decoder.retry(retry, &mut provider.retry));
-        self.object(entry, "models", |decoder, models| {
-            for (name, value) in models {
-                // A bare `null` says "this model exists" just as `{}` does.
-                if value.is_null() {
-                    provider.models.entry(name.clone()).or_default();
-                }
-                decoder.exact_object(models, name, |decoder, entry| {
-                    decoder.model(entry, provider.models.entry(name.clone()).or_default());
-                });
-            }
-        });
-    }
-
     fn network(&mut self, entry: &'a Map<String, Value>, network: &mut NetworkConfig) {
         self.file(entry, "caCertFile", &mut network.ca_cert_file);
         self.file(entry, "clientCert", &mut network.client_cert);
         self.file(entry, "clientKey", &mut network.client_key);
-        let mut passphrase = network.client_key_passphrase.take().map(|secret| secret.expose().to_owned());
-        self.optional_text(entry, "clientKeyPassphrase", &mut passphrase, Blank::IsNone);
-        network.client_key_passphrase = passphrase.map(Secret::new);
-    }
-
-    fn retry(&mut self, entry: &'a Map<String, Value>, retry: &mut RetryConfig) {
-        let defaults = RetryConfig::default();
-        self.count(entry, "maxRetries", &mut retry.max_retries, defaults.max_retries, 0);
-        self.milliseconds(entry, "baseDelayMs", &mut retry.base_delay, defaults.base_delay);
-        self.milliseconds(entry, "maxDelayMs", &mut retry.max_delay, defaults.max_delay);
-        self.count(entry, "maxAutoContinues", &mut retry.max_auto_continues, defaults.max_auto_continues, 0);
-        self.value(
-            entry,
-            "backoffMultiplier",
-            |found| match found {
-                None => Ok(defaults.backoff_multiplier),
-                Some(value) => number(value).filter(|n| *n >= 1.0).ok_or_else(|| expected("a number from 1", value)),
-            },
-            &mut retry.backoff_multiplier,
-        );
-    }
-
-    fn model(&mut self, entry: &'a Map<String, Value>, model: &mut ModelConfig) {
-        self.optional_text(entry, "modelName", &mut model.model_name, Blank::IsNone);
-        self.headers(entry, &mut model.extra_headers);
-        self.object(entry, "extraPayload", |_, payload| deep_merge(&mut model.extra_payload, payload));
-        self.variants(entry, &mut model.variants);
-        self.value(
-            entry,
-            "imageInput",
-            |found| found.map(|value| value.as_bool().ok_or_else(|| expected("true or false", value))).transpose(),
-            &mut model.image_input,
-        );
-        self.object(entry, "limit", |decoder, limit| {
-            decoder.tokens(limit, "context", &mut model.context_limit);
-            decoder.tokens(limit, "output", &mut model.output_limit);
-        });
-        self.object(entry, "cost", |decoder, entry| {
-            let mut cost = model.cost.unwrap_or_default();
-            let known = decoder.problems.len();
-            decoder.dollars(entry, "input", &mut cost.input);
-            decoder.dollars(entry, "output", &mut cost.output);
-            decoder.dollars(entry, "cacheRead", &mut cost.cache_read);
-            decoder.dollars(entry, "cacheWrite", &mut cost.cache_write);
-            // A price of which a part is unreadable would be shown as a wrong, lower price.
-            if decoder.problems.len() == known && !entry.is_empty() {
-                model.cost = Some(cost);
-            }
-        });
-    }
-
-    fn headers(&mut self, entry: &'a Map<String, Value>, headers: &mut std::collections::BTreeMap<String, String>) {
-        self.object(entry, "extraHeaders", |decoder, entries| {
-            for (name, value) in entries {
-                match value {
-                    Value::String(text) => drop(headers.insert(name.clone(), text.clone())),
-                    Value::Null => drop(headers.remove(name)),
-                    other => decoder.report(name, &expected("a string", other)),
-                }
-            }
-        });
+        self.secret(entry, "clientKeyPassphrase", &mut network.client_key_passphrase);
     }
 
     fn optional_text(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut Option<String>, blank: Blank) {
@@ -222,6 +132,12 @@ impl<'a> Decoder<'a> {
             Some(other) => Err(expected("a string", other)),
         };
         self.value(map, key, decode, target);
+    }
+
+    fn secret(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut Option<Secret>) {
+        let mut text = target.take().map(|secret| secret.expose().to_owned());
+        self.optional_text(map, key, &mut text, Blank::IsNone);
+        *target = text.map(Secret::new);
     }
 
     fn file(&mut self, map: &'a Map<String, Value>, key: &str, target: &mut Option<PathBuf>) {
@@ -387,14 +303,6 @@ pub(super) fn deep_merge(target: &mut Map<String, Value>, from: &Map<String, Val
 fn current_agent_name(name: &str) -> &str {
     match name.trim() {
         "agent" | "build" => "code",
-        other => other,
-    }
-}
-
-/// `openai` is an old name. Which of the two OpenAI dialects it means is settled here only.
-fn current_api_name(name: &str) -> &str {
-    match name {
-        "openai" => "openai-responses",
         other => other,
     }
 }

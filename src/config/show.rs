@@ -37,7 +37,8 @@ pub fn show(loaded: &Loaded) -> String {
 fn mask(name: &str, value: &mut Value, inside: bool) {
     match value {
         Value::Object(entries) => {
-            let inside = inside || ["extraHeaders", "headers", "env", "extraPayload"].contains(&name);
+            let inside =
+                inside || ["extraHeaders", "headers", "env", "extraPayload", "authorizationParams"].contains(&name);
             entries.iter_mut().for_each(|(name, value)| mask(name, value, inside));
         }
         Value::Array(elements) => elements.iter_mut().for_each(|element| mask(name, element, inside)),
@@ -54,7 +55,10 @@ fn mask(name: &str, value: &mut Value, inside: bool) {
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_lowercase();
-    name == "key" || ["apikey", "token", "secret", "password", "passphrase"].iter().any(|part| name.contains(part))
+    // The address that tokens come from is no secret; what it may carry is cut off all the same.
+    let is_address = name == "tokenurl";
+    let parts = ["apikey", "token", "secret", "password", "passphrase"];
+    name == "key" || !is_address && parts.iter().any(|part| name.contains(part))
 }
 
 /// A form says where a secret is, not what it is; a default would be the secret itself.
@@ -90,13 +94,15 @@ mod tests {
                     json!({"defaultModel": "y/z", "providers": {
                         "p": {"url": "https://me:pw@h/v1?key=sk-4", "extraHeaders": {"X": "sk-2"}},
                         "q": {"key": "${env:K}", "url": "http://h/v1"}, "r": {"key": "${env:K:sk-3}"},
-                        "s": {"key": "sk-5${env:K}", "extraHeaders": {"A": "${cmd:pass show a}"}}}}),
+                        "s": {"key": "sk-5${env:K}", "extraHeaders": {"A": "${cmd:pass show a}"}},
+                        "t": {"oauth": {"clientId": "mine", "clientSecret": "sk-6", "tokenUrl": "https://as/token?k=sk-7",
+                            "authorizationParams": {"hint": "sk-8"}}}}}),
                 ),
             ],
             ..Loaded::default()
         };
         let shown = show(&loaded);
-        for secret in ["sk-1", "sk-2", "sk-3", "sk-4", "sk-5", "me:pw"] {
+        for secret in ["sk-1", "sk-2", "sk-3", "sk-4", "sk-5", "sk-6", "sk-7", "sk-8", "me:pw"] {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
         for part in [
@@ -106,6 +112,8 @@ mod tests {
             "\"url\": \"http://h/v1\"",
             "https://****@h/v1?****",
             "${cmd:pass show a}",
+            "\"clientId\": \"mine\"",
+            "https://as/token?****",
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }

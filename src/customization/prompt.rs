@@ -17,8 +17,6 @@ const GENERAL: &str = include_str!("prompts/general.md");
 const TITLE: &str = include_str!("prompts/title.md");
 const COMPACT: &str = include_str!("prompts/compact.md");
 const INIT: &str = include_str!("prompts/init.md");
-const COMPLETION: &str = include_str!("prompts/completion.md");
-const REWRITE: &str = include_str!("prompts/rewrite.md");
 const SKILL_CREATE: &str = include_str!("prompts/skill_create.md");
 
 /// The machine, as far as a model needs to know it.

@@ -159,7 +159,7 @@ impl Answer {
 
     /// How long to wait before the same is asked again; `None` when it is not.
     fn patience_for(&self, error: &LlmError) -> Option<Duration> {
-        if self.begun || self.retries >= retry::max_retries(&self.retry, error.class) {
+        if self.begun || self.retries >= retry::max_retries(&self.retry, error) {
             return None;
         }
         let wait = retry::delay(&self.retry, self.retries + 1, error.retry_after, random01())?;
@@ -170,6 +170,7 @@ impl Answer {
     fn cut_short(&self) -> LlmError {
         LlmError {
             class: ErrorClass::PrematureStop,
+            status: None,
             provider: self.provider.id().to_owned(),
             retry_after: None,
             user_text: format!("{} ended the answer before it was complete. Try again.", self.request.model),
@@ -220,7 +221,7 @@ mod tests {
     }
 
     fn failed(class: ErrorClass, retry_after: Option<Duration>) -> Result<Delta, LlmError> {
-        Err(LlmError { class, provider: "p".into(), retry_after, user_text: "no".into() })
+        Err(LlmError { class, status: None, provider: "p".into(), retry_after, user_text: "no".into() })
     }
 
     fn text(text: &str) -> Result<Delta, LlmError> {

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ask::{self, Answer, Question};
 use super::{Engine, Settings, Shared, request};
+use crate::approval;
 use crate::base::ModelId;
 use crate::customization::prompt::{self, Selection};
 use crate::llm::{Delta, LlmError, ModelInfo};
@@ -112,7 +113,7 @@ impl Engine {
             (unsaved, _) => unsaved,
         };
         let shown = file.as_deref().map(|file| {
-            let most = usize::try_from(config.assist.full_file_max_lines).unwrap_or(usize::MAX);
+            let most = config.assist.full_file_max_lines;
             shape::around(file, order.lines.as_ref(), most, MAX_SHOWN_BYTES)
         });
         let path = order.path.as_deref().map(Path::to_string_lossy).unwrap_or_default();
@@ -215,9 +216,13 @@ impl Shared {
     }
 }
 
-/// A file's text. `None` when it cannot be shown; the selection must do then.
+/// A file's text. `None` when it cannot be shown; the selection must do then. What may hold keys is
+/// not: the user selected a part of it, not all.
 async fn read(path: PathBuf) -> Option<String> {
     let read = move || {
+        if !path.is_absolute() || approval::is_key_file(&path) {
+            return None;
+        }
         let found = std::fs::metadata(&path).ok()?;
         let readable = found.is_file() && found.len() <= MAX_FILE_BYTES;
         readable.then(|| std::fs::read(&path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())

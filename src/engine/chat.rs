@@ -67,6 +67,11 @@ pub(super) enum Command {
     Task(Box<Task>),
     /// A title that was made beside a turn.
     Title(String),
+    /// A login that was begun here, or could not be completed.
+    LoginOver {
+        provider: String,
+        text: String,
+    },
     Shutdown {
         reply: oneshot::Sender<()>,
     },
@@ -261,6 +266,7 @@ impl ChatActor {
             Command::Operate { operation, reply } => self.on_operation(operation, reply).await,
             Command::Task(task) => self.on_task(*task).await,
             Command::Title(title) => self.on_title(title).await,
+            Command::LoginOver { provider, text } => self.on_login_over(&provider, &text).await,
             Command::Delete { reply } => {
                 self.close_turn().await;
                 self.hooks_at_end().await;

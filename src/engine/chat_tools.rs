@@ -15,7 +15,7 @@ use super::tools::fetch_rule::{FetchedRules, ScopedRules};
 use super::tools::task::TaskList;
 use super::turn::Totals;
 use crate::approval::{self, Remembered, Roots, Rules, Verdict};
-use crate::base::{ChatId, ToolCallId};
+use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
 use crate::host::Host;
@@ -117,6 +117,8 @@ pub(super) struct ChatMemory {
     pub(super) spent: Arc<Mutex<Totals>>,
     /// How many subagents may work at once.
     pub(super) subagents: Semaphore,
+    /// Models that could not use an image of this chat.
+    blind: Mutex<Vec<ModelId>>,
 }
 
 /// Subagents of one chat that work at the same time; more wait for their turn.
@@ -132,17 +134,12 @@ impl Default for ChatMemory {
             call_ids: Mutex::default(),
             spent: Arc::default(),
             subagents: Semaphore::new(MOST_SUBAGENTS),
+            blind: Mutex::default(),
         }
     }
 }
 
 impl ChatMemory {
-    /// What subagents used since this was last asked.
-    pub(super) fn take_spent(&self) -> Option<Totals> {
-        let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        (spent != Totals::default()).then_some(spent)
-    }
-
     pub(super) fn call_ids(&self) -> MutexGuard<'_, HashSet<ToolCallId>> {
         self.call_ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,6 +151,24 @@ impl ChatMemory {
             _ => None,
         });
         self.call_ids().extend(calls);
+    }
+
+    /// What subagents used since this was last asked.
+    pub(super) fn take_spent(&self) -> Option<Totals> {
+        let spent = std::mem::take(&mut *self.spent.lock().unwrap_or_else(PoisonError::into_inner));
+        (spent != Totals::default()).then_some(spent)
+    }
+
+    /// Whether a model is shown no images in this chat.
+    pub(super) fn is_blind(&self, model: &ModelId) -> bool {
+        self.blind.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+
+    pub(super) fn note_blind(&self, model: &ModelId) {
+        let mut blind = self.blind.lock().unwrap_or_else(PoisonError::into_inner);
+        if !blind.contains(model) {
+            blind.push(model.clone());
+        }
     }
 }
 
@@ -179,6 +194,8 @@ pub(super) struct TurnTools {
     /// Where long outputs go.
     pub(super) outputs: Option<PathBuf>,
     pub(super) sees_images: bool,
+    /// Whether the provider may search the web for the model.
+    pub(super) web_search: bool,
 }
 
 impl TurnTools {

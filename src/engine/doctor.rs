@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::process::sandbox::{self, NetworkBlock};
+use crate::providers::vendors::VENDORS;
 use crate::providers::{KeySource, ProviderState, ProviderView};
 use crate::workspace::Workspace;
 
@@ -17,14 +18,16 @@ pub(super) async fn report(shared: &Shared, workspace: &Workspace) -> String {
     for view in settings.registry.with_keys() {
         text.push_str(&format!("- **{}**: {}\n", view.id, provider_words(&view)));
     }
-    let closed: Vec<String> = shared
-        .login_options()
-        .into_iter()
-        .filter_map(|option| option.unavailable.map(|reason| format!("- {}: {reason}\n", option.label)))
-        .collect();
-    if !closed.is_empty() {
-        text.push_str("\n### Logins that do not carry over\n");
-        text.extend(closed);
+    text.push_str("\n### Logins that do not carry over\n");
+    for option in shared.login_options() {
+        if let Some(reason) = option.unavailable {
+            text.push_str(&format!("- {}: {reason}\n", option.label));
+        }
+    }
+    for vendor in VENDORS {
+        if let Some(reason) = vendor.no_subscription {
+            text.push_str(&format!("- {}: {reason}\n", vendor.label));
+        }
     }
     let loaded = &settings.loaded;
     text.push_str("\n### Configuration\n");
@@ -82,10 +85,13 @@ fn provider_words(view: &ProviderView) -> String {
     let key = match &view.key_source {
         KeySource::Config => "key from the configuration".to_owned(),
         KeySource::Login => "key entered by login".to_owned(),
+        KeySource::OAuth if view.state == ProviderState::Expired => "login has ended".to_owned(),
+        KeySource::OAuth => "logged in".to_owned(),
         KeySource::Env(name) => format!("key from `{name}`"),
         KeySource::Netrc => "key from netrc".to_owned(),
         KeySource::None if view.state == ProviderState::Local => "needs no key".to_owned(),
         KeySource::None if view.state == ProviderState::NotRunning => "is not running".to_owned(),
+        KeySource::None if !view.ways.is_empty() => "not logged in".to_owned(),
         KeySource::None => "no key".to_owned(),
     };
     format!("{key}, {} models, {}", view.model_count, view.url)

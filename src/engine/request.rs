@@ -61,6 +61,31 @@ pub(super) fn repair(history: Vec<Message>) -> Vec<Message> {
     repaired
 }
 
+/// Whether a model is shown any image.
+pub(super) fn has_images(history: &[Message]) -> bool {
+    let shows = |part: &Part| match part {
+        Part::Image(_) => true,
+        Part::ToolResult { images, .. } => !images.is_empty(),
+        _ => false,
+    };
+    history.iter().any(|message| message.parts.iter().any(shows))
+}
+
+/// Puts words in the place of images.
+pub(super) fn hide_images(history: &mut [Message]) {
+    for part in history.iter_mut().flat_map(|message| &mut message.parts) {
+        match part {
+            Part::Image(image) => *part = Part::Text(format!("[Image: {}]", image.media_type)),
+            Part::ToolResult { text, images, .. } => {
+                for image in images.drain(..) {
+                    text.push_str(&format!("\n[Image: {}]", image.media_type));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// What a compacted chat begins with.
 pub(super) fn summary(summary: &str) -> Message {
     user_text(&format!("This is what was said and done so far, as a summary:\n\n{}", summary.trim()))

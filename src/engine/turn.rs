@@ -187,6 +187,9 @@ impl Turn {
         if let Some(cause) = self.compact_now.take() {
             return self.compact(cause).await.map(|_| ());
         }
+        if self.tools.memory.is_blind(&self.model) {
+            request::hide_images(&mut self.history);
+        }
         self.progress("Waiting model").await?;
         let mut repeats = RepeatGuard::default();
         let mut continued = 0;
@@ -205,6 +208,10 @@ impl Turn {
                     self.go_on(&error, continued).await?;
                     continue;
                 }
+                Err(AskError::Llm(error)) if self.can_do_without_images(&error) => {
+                    self.do_without_images().await?;
+                    continue;
+                }
                 Err(AskError::Llm(error)) if self.can_make_room(&error) => {
                     if self.make_room(Cause::Overflow).await? {
                         continue;
@@ -217,8 +224,8 @@ impl Turn {
                 return Ok(());
             }
         }
-        self.end = TurnEnd::OutOfSteps(self.max_steps);
         self.emitter.emit(ChatEvent::Ending(Ending::MaxSteps)).await?;
+        self.end = TurnEnd::OutOfSteps(self.max_steps);
         let text = format!(
             "\n\nThis turn was ended after {} model calls. Raise `chat.maxSteps` in the configuration, or \
              write \"continue\" to go on.",
@@ -304,25 +311,30 @@ impl Turn {
     async fn ask(&mut self) -> Result<Answer, AskError> {
         let mut request = request::assemble(&self.model, &self.system, &self.history, self.info.as_ref());
         request.payload.clone_from(&self.variant_payload);
+        request.web_search = self.tools.web_search;
+        request.cache_key = Some(self.emitter.chat.to_string());
         request.tools = self.tools.toolbox.offers();
         let mut attempt = 0;
         loop {
-            let error = match self.listen(request.clone()).await {
+            let mut error = match self.listen(request.clone()).await {
                 Err(AskError::Llm(error)) => error,
                 other => return other,
             };
             let shown = !self.open.lock().is_empty();
-            let max = retry::max_retries(&self.retry, error.class);
+            let max = retry::max_retries(&self.retry, &error);
             attempt += 1;
             match retry::delay(&self.retry, attempt, error.retry_after, random01()) {
                 Some(delay) if attempt <= max && !shown => {
                     tracing::info!(chat = %self.emitter.chat, %error, attempt, "the model call is tried again");
-                    let text = retry::progress_text(error.class, delay, attempt, max);
+                    let text = retry::progress_text(&self.retry, &error, delay, attempt, max);
                     self.told_progress = "";
                     self.emitter.emit(ChatEvent::Progress(text)).await?;
                     self.wait(delay).await?;
                 }
                 _ => {
+                    if let Some(wait) = retry::too_long(&self.retry, &error) {
+                        error.user_text = format!("{} {wait}", error.user_text);
+                    }
                     self.report_connection(Err(error.user_text.clone())).await?;
                     return Err(AskError::Llm(error));
                 }

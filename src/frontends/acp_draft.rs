@@ -46,6 +46,8 @@ const DIALECT: Dialect = Dialect {
     rules: Rules { null_ids: false, scalar_params: INVALID_PARAMS, ..Dialect::UNVERSIONED.rules },
     ..Dialect::UNVERSIONED
 };
+/// What was asked for when we leave, except for turns, gets so much time to be answered.
+const ANSWER_DEADLINE: Duration = Duration::from_millis(500);
 /// What is queued for the client when we leave gets so much time to be written.
 const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
 
@@ -77,6 +79,9 @@ pub async fn serve(
         () = &mut terminate => "a signal",
     };
     tracing::info!(reason, "the connection ends");
+    if tokio::time::timeout(ANSWER_DEADLINE, desk.all_answered()).await.is_err() {
+        tracing::warn!("not everything that was asked is answered");
+    }
     backend.shutdown().await;
     turns.abandon();
     peer.close();

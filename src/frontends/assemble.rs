@@ -16,8 +16,9 @@ use crate::customization::{self, Customization};
 use crate::engine::{Engine, EventSink, FindSources, Options, Pace};
 use crate::host::Host;
 use crate::mcp::{self, ServerEvent, Servers};
+use crate::providers::oauth::Sessions;
 use crate::providers::{Environment, Registry, Wiring};
-use crate::state::{Secrets, Trust};
+use crate::state::{Logins, Secrets, Trust};
 use crate::store::Store;
 use crate::workspace::Workspace;
 
@@ -82,6 +83,7 @@ impl Surroundings {
             config_path: self.own_file(),
             cache_dir: Some(dirs.cache.clone()),
             logins: self.logins(loaded),
+            sessions: self.sessions(loaded),
         };
         let wiring = Wiring::standard(&loaded.config, &seen);
         let (registry, problems) = Registry::new(&loaded.config, seen, wiring);
@@ -182,6 +184,9 @@ impl Surroundings {
 
     /// The keys that were entered by a login, here or in the public server; ours come first.
     fn logins(&self, loaded: &mut Loaded) -> BTreeMap<String, Secret> {
+        if loaded.config.customization.isolated {
+            return BTreeMap::new();
+        }
         let mut keys = imported_api_keys(&self.environment.dirs.cache);
         match self.secrets().api_keys() {
             Ok(own) => keys.extend(own),
@@ -191,6 +196,19 @@ impl Surroundings {
             }
         }
         keys
+    }
+
+    /// The logins with tokens; what a client isolated itself from is left alone, and nothing kept.
+    fn sessions(&self, loaded: &mut Loaded) -> Sessions {
+        if loaded.config.customization.isolated {
+            return Sessions::default();
+        }
+        let logins = Logins::of_providers(&self.environment.dirs.data);
+        let source = logins.file().display().to_string();
+        Sessions::kept_in(logins).unwrap_or_else(|error| {
+            loaded.problems.push(ConfigProblem { source, line: None, message: error.to_string() });
+            Sessions::default()
+        })
     }
 
     fn secrets(&self) -> Secrets {

@@ -3,7 +3,6 @@
 //! The protocol's part is the library's (`rmcp::transport::auth`); ours is the HTTP client, the
 //! listener that the browser comes back to, and the file that keeps the tokens.
 
-mod callback;
 mod store;
 
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use rmcp::transport::auth::{
 use super::http;
 use crate::config::{McpServerConfig, Secret};
 use crate::http::Client;
-use callback::Listener;
+use crate::http::callback::{Listener, Redirect};
 pub(super) use store::Login;
 
 /// How long the user may take in the browser.
@@ -108,7 +107,7 @@ pub(super) async fn log_in(
     challenge: &str,
     show: impl FnOnce(&str),
 ) -> Result<(), String> {
-    let listener = Listener::bind(config.oauth_port).await?;
+    let listener = Listener::bind(&Redirect::to_localhost(config.oauth_port)).await?;
     let redirect = listener.redirect_uri();
     let words = |error: AuthError| error.to_string();
     let mut manager = bare(url, client, login).await.map_err(words)?;

@@ -66,6 +66,7 @@ impl Origin {
                 presentable(target)
             ));
         }
+        error.status = Some(status);
         error.retry_after = retry_after::from_headers(headers, Timestamp::now());
         error
     }
@@ -115,7 +116,13 @@ impl Origin {
 
     /// A text of the caller's own; secrets in it are removed.
     pub fn build(&self, class: ErrorClass, user_text: String) -> LlmError {
-        LlmError { class, provider: self.provider.clone(), retry_after: None, user_text: self.clean(&user_text) }
+        LlmError {
+            class,
+            status: None,
+            provider: self.provider.clone(),
+            retry_after: None,
+            user_text: self.clean(&user_text),
+        }
     }
 
     fn reported(&self, error: &Value) -> LlmError {
@@ -126,7 +133,7 @@ impl Origin {
             None => classify_text(&text),
         };
         let message = message_of(error).unwrap_or_default();
-        self.build(class, self.describe(class, status, &message))
+        LlmError { status, ..self.build(class, self.describe(class, status, &message)) }
     }
 
     fn describe(&self, class: ErrorClass, status: Option<u16>, message: &str) -> String {
@@ -147,6 +154,9 @@ impl Origin {
                 format!("{provider} limits how often it may be called{said}. Wait a moment, then try again.")
             }
             ErrorClass::Overloaded => format!("{provider} cannot answer right now{said}. Try again in a moment."),
+            ErrorClass::InvalidImage => {
+                format!("{provider}/{model} cannot use an image of this conversation{said}.")
+            }
             ErrorClass::ContextOverflow => format!(
                 "The conversation is too long for {provider}/{model}{said}. Compact the chat or start a new one."
             ),
@@ -177,6 +187,7 @@ fn classify(status: u16, text: &str) -> ErrorClass {
         429 => ErrorClass::RateLimited,
         400 if is_bad_key(text) => ErrorClass::Auth,
         400 | 422 | 500 if is_context_overflow(text) => ErrorClass::ContextOverflow,
+        400 | 415 | 422 if is_invalid_image(text) => ErrorClass::InvalidImage,
         408 => ErrorClass::Overloaded,
         400..=499 => ErrorClass::BadRequest,
         501 | 505 => ErrorClass::Unknown,
@@ -198,6 +209,8 @@ fn classify_text(text: &str) -> ErrorClass {
         ErrorClass::RateLimited
     } else if has(&["overloaded", "server_error", "internal_error", "unavailable", "api_error", "internal server"]) {
         ErrorClass::Overloaded
+    } else if is_invalid_image(text) {
+        ErrorClass::InvalidImage
     } else if has(&["invalid_request", "not_found", "bad_request", "invalid request"]) {
         ErrorClass::BadRequest
     } else {
@@ -229,6 +242,28 @@ const CONTEXT_OVERFLOW: [&str; 18] = [
 
 fn is_context_overflow(text: &str) -> bool {
     CONTEXT_OVERFLOW.iter().any(|pattern| text.contains(pattern))
+}
+
+/// How the vendors say that they cannot use an image.
+const INVALID_IMAGE: [&str; 14] = [
+    "could not process image",
+    "image exceeds",
+    "image dimensions exceed",
+    "image_parse_error",
+    "invalid_image",
+    "invalid image",
+    "image data you provided does not represent",
+    "unsupported image",
+    "unable to process input image",
+    "image input is not supported",
+    "image inputs are not supported",
+    "does not support image",
+    "images are not supported",
+    "failed to decode image",
+];
+
+fn is_invalid_image(text: &str) -> bool {
+    INVALID_IMAGE.iter().any(|pattern| text.contains(pattern))
 }
 
 fn is_rate_limit(text: &str) -> bool {

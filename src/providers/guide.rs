@@ -240,7 +240,13 @@ fn play(steps: Vec<Step>, input: u64, pause: Duration) -> DeltaStream {
             }
             Step::Fail(user_text) => {
                 let provider = Guide::ID.to_owned();
-                deltas.push_back(Err(LlmError { class: ErrorClass::Unknown, provider, retry_after: None, user_text }));
+                deltas.push_back(Err(LlmError {
+                    class: ErrorClass::Unknown,
+                    status: None,
+                    provider,
+                    retry_after: None,
+                    user_text,
+                }));
                 failed = true;
             }
         }

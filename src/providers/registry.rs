@@ -25,6 +25,7 @@ use super::catalog::{Catalog, Wanted};
 use super::dialects::ListedModel;
 use super::discovery::{LocalServer, Upstream};
 use super::guide::{Guide, GuideView};
+use super::oauth::{self, Session};
 use super::variants::{self, Asked, Rules, Variants};
 use super::vendors::Vendor;
 use crate::base::ModelId;
@@ -64,6 +65,9 @@ impl Registry {
         let mut problems = Vec::new();
         let mut entries = BTreeMap::new();
         for (id, provider) in &config.providers {
+            if let Err(message) = oauth::Client::new(&provider.oauth) {
+                problems.push(problem(format!("providers.{id}.{message}")));
+            }
             match build::configured_entry(id, provider, &environment, &wiring) {
                 Ok(entry) => drop(entries.insert(id.clone(), entry)),
                 Err(message) => problems.push(problem(format!("providers.{id}: {message}"))),
@@ -101,7 +105,7 @@ impl Registry {
         (Self { inner }, problems)
     }
 
-    /// The same with another key from a login, or without one.
+    /// The same with another key from a login, or without one. Logins with tokens are looked at again.
     pub fn with_login(&self, provider: &str, key: Option<Secret>) -> Self {
         let inner = &self.inner;
         let mut environment = inner.environment.clone();
@@ -112,6 +116,11 @@ impl Registry {
         // What is wrong with the configuration has been said when it was read.
         let (registry, _) = Self::new(&inner.config, environment, inner.wiring.clone());
         registry
+    }
+
+    /// The login of a provider, where the user has a client for one.
+    pub fn session(&self, id: &str) -> Option<Arc<Session>> {
+        self.inner.snapshot().entries.get(id)?.session.clone()
     }
 
     pub fn provider(&self, id: &str) -> Option<Arc<dyn Provider>> {
@@ -252,6 +261,8 @@ struct Entry {
     /// What the vendor wants in every body.
     payload: Map<String, Value>,
     key_source: KeySource,
+    /// How the user logs in, where that is possible.
+    session: Option<Arc<Session>>,
     /// The models that the user wrote down.
     own_models: BTreeSet<String>,
     local: bool,

@@ -5,26 +5,55 @@
 
 use std::time::Duration;
 
-use crate::config::RetryConfig;
-use crate::llm::ErrorClass;
+use fancy_regex::RegexBuilder;
 
-/// A provider that asks for more patience than this is given up, so that the user learns about it
-/// instead of watching a chat that seems to hang.
-pub const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
-
-/// An answer that stopped before it began rarely gets better by asking many times.
-const PREMATURE_STOP_MAX_RETRIES: u32 = 3;
+use crate::config::{RetryConfig, RetryRule};
+use crate::llm::{ErrorClass, LlmError};
 
 /// Added to the wait a provider asks for, because its clock and ours differ.
 const RETRY_AFTER_MARGIN: Duration = Duration::from_secs(1);
 
-/// How many retries an error of this class gets; none when it is not transient.
-pub fn max_retries(config: &RetryConfig, class: ErrorClass) -> u32 {
-    match class {
-        ErrorClass::PrematureStop => config.max_retries.min(PREMATURE_STOP_MAX_RETRIES),
+/// A pattern may try so many ways to match before it counts as not matching.
+const MOST_BACKTRACKING: usize = 100_000;
+
+/// How many retries an error gets; none when it is not worth another try.
+pub fn max_retries(config: &RetryConfig, error: &LlmError) -> u32 {
+    match error.class {
+        _ if rule(config, error).is_some() => config.max_retries,
+        // An answer that stopped before it began rarely gets better by asking many times.
+        ErrorClass::PrematureStop => config.max_retries.min(config.premature_stop_max_retries),
         class if class.is_transient() => config.max_retries,
         _ => 0,
     }
+}
+
+/// Whether the same request may succeed later, also by the user's own rules.
+pub fn is_worthwhile(config: &RetryConfig, error: &LlmError) -> bool {
+    error.class.is_transient() || rule(config, error).is_some()
+}
+
+/// The first of the user's rules that is about this error.
+fn rule<'a>(config: &'a RetryConfig, error: &LlmError) -> Option<&'a RetryRule> {
+    let says = |pattern: &str| {
+        let pattern = RegexBuilder::new(pattern).case_insensitive(true).backtrack_limit(MOST_BACKTRACKING).build();
+        // The configuration has reported a pattern that is none.
+        pattern.is_ok_and(|pattern| pattern.is_match(&error.user_text).unwrap_or(false))
+    };
+    config.rules.iter().find(|rule| {
+        rule.status.is_none_or(|status| error.status == Some(status)) && rule.error_pattern.as_deref().is_none_or(says)
+    })
+}
+
+/// What to add to an error whose provider wants to be left alone for longer than the user would
+/// wait, so that the user learns about it instead of watching a chat that seems to hang.
+pub fn too_long(config: &RetryConfig, error: &LlmError) -> Option<String> {
+    let asked = error.retry_after.filter(|asked| *asked > config.rate_limit_max_wait)?;
+    let (count, unit) = match asked.as_secs() {
+        seconds @ ..=119 => (seconds, "seconds"),
+        seconds @ ..=7_199 => (seconds.div_ceil(60), "minutes"),
+        seconds => (seconds.div_ceil(3600), "hours"),
+    };
+    Some(format!("It asks to wait for {count} {unit}."))
 }
 
 /// How long to wait before retry number `attempt` (the first retry is 1); `None` means give up.
@@ -36,7 +65,7 @@ pub fn delay(config: &RetryConfig, attempt: u32, retry_after: Option<Duration>, 
         return None;
     }
     if let Some(asked) = retry_after {
-        return (asked <= MAX_RATE_LIMIT_WAIT).then(|| asked + RETRY_AFTER_MARGIN);
+        return (asked <= config.rate_limit_max_wait).then(|| asked + RETRY_AFTER_MARGIN);
     }
     let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
     let grown = config.base_delay.as_secs_f64() * config.backoff_multiplier.powi(exponent);
@@ -48,14 +77,16 @@ pub fn delay(config: &RetryConfig, attempt: u32, retry_after: Option<Duration>, 
 }
 
 /// The progress label while waiting, in the form every client already shows.
-pub fn progress_text(class: ErrorClass, delay: Duration, attempt: u32, max: u32) -> String {
-    let reason = match class {
+pub fn progress_text(config: &RetryConfig, error: &LlmError, delay: Duration, attempt: u32, max: u32) -> String {
+    let own = rule(config, error).map(|rule| rule.label.as_deref().unwrap_or("Transient error"));
+    let usual = || match error.class {
         ErrorClass::RateLimited => "Rate limited",
         ErrorClass::Overloaded => "Provider overloaded",
         ErrorClass::Network => "Network issues",
         ErrorClass::PrematureStop => "Empty response",
         _ => "Transient error",
     };
+    let reason = own.unwrap_or_else(usual);
     let seconds = (delay.as_secs_f64().round() as u64).max(1);
     format!("⏳ {reason}. Retrying in {seconds}s (attempt {attempt}/{max})")
 }
@@ -111,19 +142,69 @@ mod tests {
         }
     }
 
+    fn error(class: ErrorClass, status: Option<u16>, text: &str) -> LlmError {
+        LlmError { class, status, provider: "p".into(), retry_after: None, user_text: text.into() }
+    }
+
     #[test]
     fn an_empty_answer_gets_fewer_tries_and_a_wrong_key_none() {
         let config = RetryConfig::default();
-        assert_eq!(max_retries(&config, ErrorClass::RateLimited), 10);
-        assert_eq!(max_retries(&config, ErrorClass::PrematureStop), 3);
-        assert_eq!(max_retries(&config, ErrorClass::Auth), 0);
+        let max = |class| max_retries(&config, &error(class, None, ""));
+        assert_eq!(max(ErrorClass::RateLimited), 10);
+        assert_eq!(max(ErrorClass::PrematureStop), 3);
+        assert_eq!(max(ErrorClass::Auth), 0);
+    }
+
+    #[test]
+    fn the_users_rules_come_first() {
+        let rule = |status: Option<u16>, pattern: Option<&str>, label: Option<&str>| RetryRule {
+            status,
+            error_pattern: pattern.map(str::to_owned),
+            label: label.map(str::to_owned),
+        };
+        let rules = vec![
+            rule(Some(418), None, Some("Teapot")),
+            rule(Some(400), Some("try (?!never).*again"), None),
+            rule(None, Some("("), None),
+        ];
+        let config = RetryConfig { rules, ..RetryConfig::default() };
+        let second = Duration::from_secs(1);
+        for (class, status, text, label) in [
+            (ErrorClass::BadRequest, Some(418), "no coffee", Some("Teapot")),
+            (ErrorClass::BadRequest, Some(400), "Please TRY it again", Some("Transient error")),
+            (ErrorClass::BadRequest, Some(400), "try never again", None),
+            (ErrorClass::BadRequest, Some(401), "try again", None),
+            (ErrorClass::BadRequest, None, "no coffee", None),
+        ] {
+            let error = error(class, status, text);
+            assert_eq!(max_retries(&config, &error), if label.is_some() { 10 } else { 0 }, "{error:?}");
+            assert_eq!(is_worthwhile(&config, &error), label.is_some());
+            let shown = progress_text(&config, &error, second, 1, 10);
+            assert!(shown.contains(label.unwrap_or("Transient error")), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_is_told() {
+        let wait = |seconds| {
+            let asked = Some(Duration::from_secs(seconds));
+            too_long(
+                &RetryConfig::default(),
+                &LlmError { retry_after: asked, ..error(ErrorClass::RateLimited, None, "") },
+            )
+        };
+        assert_eq!(wait(60), None);
+        for (seconds, words) in [(61, "61 seconds"), (121, "3 minutes"), (7_200, "2 hours")] {
+            assert!(wait(seconds).is_some_and(|text| text.contains(words)), "{seconds}");
+        }
+        assert_eq!(too_long(&RetryConfig::default(), &error(ErrorClass::RateLimited, None, "")), None);
     }
 
     #[test]
     fn progress_has_the_public_form() {
         let two = Duration::from_millis(2_100);
         assert_eq!(
-            progress_text(ErrorClass::RateLimited, two, 1, 10),
+            progress_text(&RetryConfig::default(), &error(ErrorClass::RateLimited, None, ""), two, 1, 10),
             "⏳ Rate limited. Retrying in 2s (attempt 1/10)"
         );
         for (class, reason) in [
@@ -132,7 +213,7 @@ mod tests {
             (ErrorClass::PrematureStop, "Empty response"),
             (ErrorClass::Unknown, "Transient error"),
         ] {
-            let text = progress_text(class, Duration::ZERO, 2, 3);
+            let text = progress_text(&RetryConfig::default(), &error(class, None, ""), Duration::ZERO, 2, 3);
             assert_eq!(text, format!("⏳ {reason}. Retrying in 1s (attempt 2/3)"));
         }
     }

@@ -236,6 +236,7 @@ mod tests {
     async fn a_read_error_comes_through_and_drops_the_open_event() {
         let error = LlmError {
             class: ErrorClass::Network,
+            status: None,
             provider: "p".into(),
             retry_after: None,
             user_text: "broken".into(),

@@ -27,12 +27,16 @@ pub struct Vendor {
     pub place: Place,
     /// Models that exist even when its list cannot be had.
     pub models: &'static [&'static str],
+    /// How the names of models begin for which it searches the web itself.
+    pub searching_models: &'static [&'static str],
     /// The one to begin with.
     pub default_model: Option<&'static str>,
     /// Its id in the models.dev catalogue, where that differs.
     pub catalogue: Option<&'static str>,
     /// Why there is no way to log in.
     pub no_login: Option<&'static str>,
+    /// What of it that others sell cannot be used here, and why.
+    pub no_subscription: Option<&'static str>,
 }
 
 /// A dialect at a vendor, and what that dialect needs to be told there.

@@ -193,7 +193,7 @@ fn help_and_version() {
     assert_eq!(help.code, Some(0));
     assert!(help.out.contains("Examples:") && help.err.is_empty());
     assert!(help.out.contains("copilot") && help.out.contains("stdio"), "{}", help.out);
-    for command in ["copilot", "stdio"] {
+    for command in ["acp", "copilot", "stdio"] {
         let help = run(home.eca(&[command, "--help"]));
         assert!(help.code == Some(0) && help.out.contains("--config-file"), "{}", help.out);
     }

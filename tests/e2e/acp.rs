@@ -71,6 +71,8 @@ impl Acp {
 
     /// Nothing was said yet.
     pub(super) fn silent(home: &Builder, dirs: &Arc<TestDirs>) -> Self {
+        // What starts commands is the program, which a test is not.
+        eca::process::guard::use_executable(env!("CARGO_BIN_EXE_eca").into());
         let surroundings = home.surroundings();
         let server = LineServer::start(|input, output| eca::frontends::acp::serve(input, output, surroundings));
         Self { server, dirs: Arc::clone(dirs), asked: Vec::new() }
@@ -95,9 +97,10 @@ impl Acp {
         let id = self.start_raw("session/new", Some(params));
         let mut messages = self.everything_until("the new session", |message| message["id"] == id).await;
         let response = messages.pop().unwrap();
-        assert!(messages.is_empty(), "something overtook the response: {messages:?}");
         assert!(response.get("error").is_none(), "{response}");
         let session = response["result"]["sessionId"].clone();
+        let early = messages.iter().find(|message| message["params"]["sessionId"] == session);
+        assert!(early.is_none(), "something overtook the response: {early:?}");
         self.find("the commands", |message| is_update(message, &session, "available_commands_update")).await;
         response["result"].clone()
     }
@@ -207,7 +210,9 @@ pub(super) fn outline(messages: &[Value]) -> Vec<String> {
             None => message["method"].as_str().unwrap_or("response").to_owned(),
             Some(kind) if OF_THE_SESSION.contains(&kind) || kind == "usage_update" => continue,
             Some(kind @ ("tool_call" | "tool_call_update")) => {
-                let status = update["status"].as_str().map(|status| format!(" {status}")).unwrap_or_default();
+                // A call that is announced without a word is pending.
+                let status = update["status"].as_str().or((kind == "tool_call").then_some("pending"));
+                let status = status.map(|status| format!(" {status}")).unwrap_or_default();
                 format!("{kind} {}{status}", update["toolCallId"].as_str().unwrap())
             }
             Some(kind) => kind.to_owned(),

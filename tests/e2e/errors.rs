@@ -281,3 +281,32 @@ async fn a_web_page_instead_of_an_answer_is_told() {
     let page = Script::status(200, &[("content-type", "text/html")], "<!doctype html><p>login</p>");
     fails_at_once(page, &["url"]).await;
 }
+
+#[tokio::test]
+async fn an_image_that_the_provider_cannot_use_is_left_out_from_then_on() {
+    let model = MockLlm::start().await;
+    model.respond_with(|request| match request.body.to_string().contains("image_url") {
+        true => Script::status(400, &[], r#"{"error": {"message": "Could not process image"}}"#),
+        false => Script::text_stream(&["ok"]),
+    });
+    let mut server = TestServer::with(&model)
+        .config(json!({"providers": {"mock": {"models": {"m1": {"imageInput": true}}}}}))
+        .start()
+        .await;
+    let mut prompt = crate::server::prompt(Some("c"), "what is this?");
+    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let image = json!([{"type": "image", "mediaType": "image/png", "base64": pixel}]);
+    prompt.contexts = serde_json::from_value(image).unwrap();
+    server.start::<custom_methods::methods::ChatPrompt>(prompt);
+    let turn = server.collect_turn("c").await;
+    assert_eq!(text_by("assistant", &turn), "ok", "{turn:?}");
+    assert!(text_by("system", &turn).contains("goes on without them"), "{}", text_by("system", &turn));
+    let (first, second) = (model.next_request().await, model.next_request().await);
+    assert!(first.body.to_string().contains("image_url") && second.body.to_string().contains("[Image: image/png]"));
+    server.turn("c", "and now?").await;
+    let next = model.next_request().await;
+    assert!(!next.body.to_string().contains("image_url"), "it is not tried again");
+    assert!(model.try_next_request().await.is_none());
+    server.ignore_rest();
+    server.finish().await;
+}

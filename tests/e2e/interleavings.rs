@@ -17,7 +17,7 @@ use crate::server::TestServer;
 const CHATS: u64 = 500;
 const AT_ONCE: usize = 10;
 /// Answers with calls before the model is satisfied.
-const MOST_STEPS: usize = 3;
+const MOST_STEPS: usize = 2;
 
 /// Numbers that are the same for the same seed.
 struct Dice(u64);
@@ -70,7 +70,7 @@ impl Chat {
         let mut dice = Dice::of(seed);
         Self {
             id: format!("chat-{seed}"),
-            to_send: 1 + dice.below(3),
+            to_send: 1 + dice.below(2),
             dice,
             sent: Vec::new(),
             responses: HashSet::new(),
@@ -240,7 +240,7 @@ fn answer(request: &CapturedRequest, workspace: &str, problems: &Mutex<Vec<Strin
     if steps >= 2 * MOST_STEPS || dice.below(4) == 0 {
         return Script::text_stream(&["all", " done"]);
     }
-    let calls = 1 + dice.below(4);
+    let calls = 1 + dice.below(3);
     let mut script = Script::stream().text("let me see");
     for index in 0..calls {
         let path = format!("{workspace}/{seed}-{}-{index}", messages.len());

@@ -110,3 +110,28 @@ async fn a_login_can_be_cancelled_and_impossible_ones_say_why() {
     server.ignore_rest();
     server.finish().await;
 }
+
+#[tokio::test]
+async fn a_client_that_wants_itself_alone_gets_no_keys_of_earlier_logins() {
+    let model = MockLlm::start().await;
+    answer(&model);
+    let mut server = keyless(&model).start().await;
+    let data = BTreeMap::from([("api-key".to_owned(), ENTERED.to_owned())]);
+    server.request::<ProvidersLoginInput>(ProvidersLoginInputParams { provider: "groq".into(), data }).await;
+    let dirs = std::sync::Arc::clone(&server.dirs);
+    server.ignore_rest();
+    server.finish().await;
+    let source = async |pure: bool, key: &str| {
+        let options = json!({"pureConfig": pure, "localDiscovery": false, "modelsDev": false});
+        let mut server = keyless(&model).dirs(&dirs).options(options).variable("GROQ_API_KEY", key).start().await;
+        let listed = server.request::<ProvidersList>(Empty).await;
+        let found = listed.providers.into_iter().find(|provider| provider.id == "groq");
+        server.ignore_rest();
+        server.finish().await;
+        found.and_then(|provider| serde_json::to_value(provider.auth.source).unwrap().as_str().map(str::to_owned))
+    };
+    assert_eq!(source(false, "").await.as_deref(), Some("login"));
+    assert_eq!(source(true, "").await, None);
+    // Those of the environment belong to the built-in defaults.
+    assert_eq!(source(true, "sk-env").await.as_deref(), Some("env"));
+}

@@ -2,6 +2,8 @@
 //! far, against a model under the test's control.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../support/authority.rs"]
+mod authority;
 #[path = "../process/fake_mcp.rs"]
 mod fake_mcp;
 #[path = "../support/mock_llm.rs"]
@@ -10,6 +12,8 @@ mod mock_llm;
 mod peer;
 #[path = "../support/server.rs"]
 mod server;
+#[path = "../support/web.rs"]
+mod web;
 
 mod acp;
 mod acp_draft;
@@ -31,6 +35,7 @@ mod lines;
 mod login;
 mod mcp;
 mod models;
+mod oauth;
 mod queries;
 mod races;
 mod slow_client;

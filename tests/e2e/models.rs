@@ -144,3 +144,15 @@ async fn prices_and_limits_reach_the_client() {
     assert!(usage["sessionCost"].is_string(), "{usage}");
     server.finish().await;
 }
+
+#[tokio::test]
+async fn the_selected_model_is_always_among_those_to_choose_from() {
+    let model = MockLlm::start().await;
+    let wish = json!({"defaultModel": "mock/m0-that-nobody-lists"});
+    let server = TestServer::with(&model).config(wish).start().await;
+    let first = server.startup.iter().find(|message| message["method"] == "config/updated").expect("what there is");
+    let chat = &first["params"]["chat"];
+    assert_eq!(chat["selectModel"], "mock/m0-that-nobody-lists");
+    assert_eq!(chat["models"], json!(["mock/m0-that-nobody-lists", "mock/m1", "mock/m2", "eca/guide"]));
+    server.finish().await;
+}

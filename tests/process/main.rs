@@ -5,6 +5,11 @@
 #![cfg(target_os = "linux")]
 #![allow(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../support/authority.rs"]
+mod authority;
+#[path = "../support/web.rs"]
+mod web;
+
 mod custom;
 mod fake_mcp;
 mod git;
@@ -17,7 +22,6 @@ mod mcp_real;
 mod sandbox;
 mod shell;
 mod support;
-mod web;
 
 mod history;
 

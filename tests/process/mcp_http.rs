@@ -1,6 +1,6 @@
 //! MCP servers behind an address: sessions, streams, refusals, and the way through a login.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use eca::tool::ToolOutput;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::authority::{Authority, log_in};
 use super::mcp::{Setup, Watcher, words};
 use super::wait_until;
 use super::web::{self, Request, Response, Web};
@@ -30,16 +31,7 @@ struct State {
     open: BTreeSet<String>,
     /// Whether a login is needed.
     guarded: bool,
-    /// Tokens that are good.
-    tokens: BTreeSet<String>,
-    issued: u32,
-    token_life: u64,
-    refreshes: u32,
-    refuses_refresh: bool,
-    denies: bool,
-    /// Codes that were given out, with the challenge that they were asked for.
-    codes: BTreeMap<String, String>,
-    clients: BTreeSet<String>,
+    authority: Authority,
 }
 
 impl Remote {
@@ -50,7 +42,8 @@ impl Remote {
         let mut state = remote.state.lock().unwrap();
         state.own_address = web.url("");
         state.guarded = guarded;
-        state.token_life = 3600;
+        state.authority.token_life = Some(3600);
+        state.authority.clients.insert("known-client".to_owned());
         drop(state);
         (remote, web)
     }
@@ -76,13 +69,13 @@ impl Remote {
                 "code_challenge_methods_supported": ["S256"], "response_types_supported": ["code"]})),
             ("POST", "/register") => {
                 let wanted = request.json();
-                let id = format!("client-{}", state.clients.len() + 1);
-                state.clients.insert(id.clone());
+                let id = format!("client-{}", state.authority.clients.len());
+                state.authority.clients.insert(id.clone());
                 Response::json(&json!({"client_id": id, "client_name": wanted["client_name"],
                     "redirect_uris": wanted["redirect_uris"]}))
             }
             ("GET", "/authorize") => state.authorize(&request),
-            ("POST", "/token") => state.token(&request),
+            ("POST", "/token") => state.authority.token(&request),
             _ => Response::empty(404),
         }
     }
@@ -90,8 +83,7 @@ impl Remote {
 
 impl State {
     fn mcp(&mut self, request: &Request) -> Response {
-        let token = request.header("authorization").strip_prefix("Bearer ").unwrap_or_default();
-        if self.guarded && !self.tokens.contains(token) {
+        if self.guarded && !self.authority.lets_in(request) {
             let place = format!("{}/.well-known/oauth-protected-resource/mcp", self.own_address);
             return Response::empty(401).with("WWW-Authenticate", format!("Bearer resource_metadata=\"{place}\""));
         }
@@ -130,50 +122,13 @@ impl State {
         }
     }
 
-    /// The page on which a user says yes.
+    /// The page on which a user says yes, to this server and no other.
     fn authorize(&mut self, request: &Request) -> Response {
-        let asked = |name: &str| request.query.get(name).cloned().unwrap_or_default();
-        let redirect = asked("redirect_uri");
-        let is_right = asked("response_type") == "code"
-            && asked("code_challenge_method") == "S256"
-            && asked("resource") == format!("{}/mcp", self.own_address)
-            && (self.clients.contains(&asked("client_id")) || asked("client_id") == "known-client")
-            && redirect.starts_with("http://localhost:");
-        if !is_right {
-            return Response::empty(400);
+        let resource = format!("{}/mcp", self.own_address);
+        match request.query.get("resource") == Some(&resource) {
+            true => self.authority.authorize(request),
+            false => Response::empty(400),
         }
-        let state = asked("state");
-        if self.denies {
-            return Response::empty(302)
-                .with("Location", format!("{redirect}?error=access_denied&error_description=not+today&state={state}"));
-        }
-        let code = format!("code-{}", self.codes.len() + 1);
-        self.codes.insert(code.clone(), asked("code_challenge"));
-        Response::empty(302).with("Location", format!("{redirect}?code={code}&state={state}"))
-    }
-
-    fn token(&mut self, request: &Request) -> Response {
-        let form = request.form();
-        let given = |name: &str| form.get(name).cloned().unwrap_or_default();
-        let refused = || Response { status: 400, ..Response::json(&json!({"error": "invalid_grant"})) };
-        match given("grant_type").as_str() {
-            "authorization_code" => {
-                let Some(challenge) = self.codes.remove(&given("code")) else { return refused() };
-                if challenge != sha256_base64url(&given("code_verifier")) {
-                    return refused();
-                }
-            }
-            "refresh_token" if self.refuses_refresh || given("refresh_token") != format!("refresh-{}", self.issued) => {
-                return refused();
-            }
-            "refresh_token" => self.refreshes += 1,
-            _ => return refused(),
-        }
-        self.issued += 1;
-        let token = format!("token-{}", self.issued);
-        self.tokens = BTreeSet::from([token.clone()]);
-        Response::json(&json!({"access_token": token, "token_type": "Bearer", "expires_in": self.token_life,
-            "refresh_token": format!("refresh-{}", self.issued)}))
     }
 }
 
@@ -212,19 +167,6 @@ fn call(message: &Value) -> Response {
     }
 }
 
-fn sha256_base64url(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-    let mut out = String::new();
-    for chunk in hash.as_ref().chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for position in 0..=chunk.len() {
-            out.push(char::from(DIGITS[(bits >> (18 - 6 * position) & 63) as usize]));
-        }
-    }
-    out
-}
-
 trait Remotely {
     fn remote(self, name: &str, url: String, headers: &[(&str, &str)]) -> Self;
     /// The addresses that the user was asked to open.
@@ -253,14 +195,6 @@ impl Remotely for Setup {
         wait_until("the user is shown an address", || self.addresses().len() >= count).await;
         self.addresses()[count - 1].clone()
     }
-}
-
-/// Says yes in the browser: the page that the user sees at the end.
-async fn log_in(address: &str) -> (u16, String) {
-    let (status, location, _) = web::get(address).await;
-    assert_eq!(status, 302, "{address}");
-    let (status, _, page) = web::get(&location.unwrap().replace("localhost", "127.0.0.1")).await;
-    (status, page)
 }
 
 async fn call_tool(setup: &Setup, name: &str) -> ToolOutput {
@@ -367,9 +301,9 @@ async fn a_login_from_the_first_refusal_to_the_last_logout() {
     assert!(std::fs::read_to_string(&file).unwrap().contains("token-1"));
     assert!(!format!("{:?}", setup.events()).contains("token-1"));
     // The token is taken back; it is replaced without a word.
-    remote.state.lock().unwrap().tokens.clear();
+    remote.state.lock().unwrap().authority.tokens.clear();
     assert_eq!(words(&call_tool(&setup, "plain").await), "plain");
-    assert_eq!(remote.state.lock().unwrap().refreshes, 1);
+    assert_eq!(remote.state.lock().unwrap().authority.refreshes, 1);
     // So is one that is about to end, and the login outlives the server.
     setup.servers.stop("web").unwrap();
     setup.until("web", Status::Stopped).await;
@@ -378,11 +312,11 @@ async fn a_login_from_the_first_refusal_to_the_last_logout() {
     setup.servers.start("web").unwrap();
     setup.until("web", Status::Running).await;
     assert_eq!(words(&call_tool(&setup, "plain").await), "plain");
-    assert_eq!(remote.state.lock().unwrap().refreshes, 2);
+    assert_eq!(remote.state.lock().unwrap().authority.refreshes, 2);
     assert_eq!(remote.requests("POST", "/register").len(), 1, "the client is registered once");
     // Nothing helps any more: the user is needed.
-    remote.state.lock().unwrap().refuses_refresh = true;
-    remote.state.lock().unwrap().tokens.clear();
+    remote.state.lock().unwrap().authority.refuses_refresh = true;
+    remote.state.lock().unwrap().authority.tokens.clear();
     let output = call_tool(&setup, "plain").await;
     assert!(output.error && words(&output).contains("needs a login"), "{output:?}");
     setup.until("web", Status::RequiresAuth).await;
@@ -408,12 +342,12 @@ async fn a_login_can_be_refused_repeated_and_given_up() {
     setup.servers.connect("web").unwrap();
     let second = setup.address(2).await;
     assert_ne!(first, second, "another wish is another login");
-    remote.state.lock().unwrap().denies = true;
+    remote.state.lock().unwrap().authority.denies = true;
     let (_, page) = log_in(&second).await;
     assert!(page.contains("not today"), "{page}");
     wait_until("the user is told", || setup.notices().iter().any(|text| text.contains("not today"))).await;
     assert_eq!(setup.until("web", Status::RequiresAuth).await.tools, []);
-    remote.state.lock().unwrap().denies = false;
+    remote.state.lock().unwrap().authority.denies = false;
     setup.servers.connect("web").unwrap();
     let third = setup.address(3).await;
     setup.servers.stop("web").unwrap();

@@ -194,23 +194,68 @@ async fn the_contract_is_found_out_from_the_first_message() {
     }
 }
 
+/// A session of the Agent Client Protocol whose model has begun to answer; and its prompt.
+async fn talking(model: &MockLlm, command: &str) -> (RealServer, i64) {
+    model.respond_with(|_| Script::stream().text("so far").hang_here());
+    let mut server = Launch::with(model).arguments(&[command]).silent_lines();
+    let welcome = server.request_raw("initialize", Some(json!({"protocolVersion": 1}))).await;
+    assert_eq!(welcome["result"]["agentInfo"]["name"], "eca", "{welcome}");
+    let cwd = server.dirs.workspace.clone();
+    let created = server.request_raw("session/new", Some(json!({"cwd": cwd, "mcpServers": []}))).await;
+    let session = created["result"]["sessionId"].clone();
+    let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "hi"}]});
+    let id = server.start_raw("session/prompt", Some(prompt));
+    server.find("text", |message| message["params"]["update"]["sessionUpdate"] == "agent_message_chunk").await;
+    (server, id)
+}
+
 #[tokio::test]
-async fn contracts_that_are_not_served_are_refused_in_their_own_form() {
-    let first = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n";
-    let refused = all_output("stdio", first);
-    assert_eq!(
-        (&refused["jsonrpc"], &refused["id"], &refused["error"]["code"]),
-        (&json!("2.0"), &json!(0), &json!(-32601))
-    );
-    assert!(refused["error"]["message"].as_str().unwrap().contains("Agent Client Protocol"));
-    let refused = all_output("stdio", "{\"id\":0,\"method\":\"getThreads\",\"params\":null}\n");
-    assert_eq!((refused.get("jsonrpc"), &refused["error"]["code"]), (None, &json!(-32601)));
-    assert_eq!(refused["error"].as_object().unwrap().len(), 2);
+async fn the_agent_client_protocol_is_served_and_ends_in_order() {
+    let model = MockLlm::start().await;
+    for command in ["acp", "stdio"] {
+        let (mut server, id) = talking(&model, command).await;
+        server.close_input();
+        assert_eq!(server.response_raw(id).await["result"]["stopReason"], "cancelled");
+        server.take_unread();
+        assert_eq!(server.end().await.0, Some(0));
+    }
+    let (mut server, id) = talking(&model, "acp").await;
+    server.process.signal(Signal::TERM);
+    assert_eq!(server.response_raw(id).await["result"]["stopReason"], "cancelled");
+    server.take_unread();
+    assert_eq!(server.end().await.0, Some(0));
+}
+
+#[test]
+fn what_was_asked_before_the_end_of_the_input_is_answered() {
+    let launch = Launch::new();
+    let mut bare = launch.arguments(&["acp"]).bare();
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}});
+    let new = json!({"jsonrpc": "2.0", "id": 2, "method": "session/new",
+        "params": {"cwd": bare.dirs.workspace, "mcpServers": []}});
+    bare.input.write_all(format!("{initialize}\n{new}").as_bytes()).unwrap();
+    drop(bare.input);
+    let mut output = String::new();
+    bare.output.read_to_string(&mut output).unwrap();
+    let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines[1]["result"]["sessionId"].is_string(), "{output}");
+}
+
+#[test]
+fn the_first_draft_is_served_and_answers_what_was_asked_before_the_end() {
+    let asked = "{\"id\":0,\"method\":\"getThreads\",\"params\":null}";
+    for (arguments, end) in [(&["stdio"][..], "\n"), (&["acp", "--draft"], ""), (&["--stdio"], "\n")] {
+        let answer = all_output(arguments, &format!("{asked}{end}"));
+        assert_eq!(answer, json!({"id": 0, "result": {"threads": []}}), "{arguments:?}");
+    }
+    let unknown = all_output(&["stdio"], "{\"id\":0,\"method\":\"noSuch\"}\n");
+    let error = json!({"code": -32601, "message": "Method not found - 'noSuch'"});
+    assert_eq!(unknown, json!({"id": 0, "error": error}));
 }
 
 /// The one line that comes back for this input.
-fn all_output(command: &str, input: &str) -> Value {
-    let mut bare = Launch::new().arguments(&[command]).bare();
+fn all_output(arguments: &[&str], input: &str) -> Value {
+    let mut bare = Launch::new().arguments(arguments).bare();
     bare.input.write_all(input.as_bytes()).unwrap();
     drop(bare.input);
     let mut output = String::new();

@@ -8,7 +8,7 @@ use eca::config::commands::Memory;
 use eca::config::keys::KEYS;
 use eca::config::load::{Sources, load};
 use eca::config::{Config, ConfigProblem, Dirs};
-use eca::frontends::{Method, acp_draft, copilot};
+use eca::frontends::{Method, acp, acp_draft, copilot};
 use eca::providers::{Environment, Registry, Wiring};
 
 use crate::scan::words;
@@ -39,6 +39,12 @@ const ACP_DRAFT: &str = "The first draft of the Agent Client Protocol";
 #[test]
 fn every_method_of_the_copilot_contract_is_listed_once_and_as_it_is() {
     contract_is_listed(COPILOT, copilot::METHODS, "copilot", &["desk", "params", "chunks"]);
+}
+
+#[test]
+fn every_method_of_the_agent_client_protocol_is_listed_once_and_as_it_is() {
+    let files = ["desk", "client", "host", "permission", "sessions", "terminals"];
+    contract_is_listed("The Agent Client Protocol", acp::METHODS, "acp", &files);
 }
 
 #[test]
@@ -145,7 +151,8 @@ fn the_readme_configuration_has_no_problems() {
 #[test]
 fn every_key_of_the_configuration_is_documented() {
     let text = tree::read("docs/config.md");
-    let keys = literals(&tree::read("src/config/decode.rs"));
+    let decoders = ["src/config/decode.rs", "src/config/decode/providers.rs"];
+    let keys = literals(&decoders.map(tree::read).concat());
     assert!(keys.iter().any(|key| key == "streamIdleTimeoutSeconds"), "the decoder was not found");
     let documented = |key: &String| inline_code(&text).any(|code| !words(code, key).is_empty());
     let missing: Vec<_> = keys.iter().filter(|key| !documented(key)).collect();
@@ -154,7 +161,8 @@ fn every_key_of_the_configuration_is_documented() {
     // lists all of it that this server reads.
     let names = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
     // Keys of clients alone, and words that are no keys.
-    let of_clients = ["chatAgent", "chatBehavior", "code", "agent", "build", "openai", "number"];
+    let of_clients =
+        ["chatAgent", "chatBehavior", "code", "agent", "build", "openai", "number", "status", "errorPattern", "label"];
     let in_table = |key: &String| KEYS.iter().any(|entry| names(entry.path).contains(key));
     let missing: Vec<_> = keys.iter().filter(|key| !in_table(key) && !of_clients.contains(&key.as_str())).collect();
     assert!(missing.is_empty(), "not in the table of src/config/keys.rs: {missing:?}");

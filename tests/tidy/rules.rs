@@ -58,7 +58,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "workspace",
         ],
     ),
-    ("providers", &["base", "config", "http", "llm"]),
+    ("providers", &["base", "config", "http", "llm", "state"]),
     ("mcp", &["base", "config", "host", "http", "llm", "process", "state", "tool", "workspace"]),
     ("tools", &["base", "config", "host", "http", "llm", "process", "tool", "workspace"]),
     ("context", &["base", "config", "http", "llm", "tool", "workspace"]),
@@ -83,9 +83,15 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 /// Names that cross a border of [`MAY_NAME`]: where, of which module, which ones, and why.
 const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/config", "llm", &["Cost"], "a price in the configuration is the price the model vocabulary computes with"),
-    ("src/frontends/assemble.rs", "providers", &["Environment", "Registry", "Wiring"], "builds the engine's parts"),
+    (
+        "src/frontends/assemble.rs",
+        "providers",
+        &["Environment", "Registry", "Wiring", "oauth"],
+        "builds the engine's parts",
+    ),
     ("src/frontends/assemble.rs", "store", &["Store"], "builds the engine's parts"),
     ("src/frontends/assemble.rs", "customization", &["Customization", "self", "hooks"], "builds the engine's parts"),
+    ("src/frontends/acp", "store", ACP_NEEDS, "sessions share one history, which outlives each of their engines"),
     ("src/frontends/eca/handlers/history.rs", "store", &["PageQuery", "StoreError"], "pages of a chat as data"),
     ("src/frontends/eca/handlers/jobs.rs", "tools", &["jobs"], "shows background jobs as data"),
     (
@@ -110,6 +116,9 @@ const CROSSINGS: &[(&str, &str, &[&str], &str)] = &[
     ("src/frontends/manage.rs", "cli", &["ConfigArgs", "ConfigCommand", "TrustArgs"], "the command line is its wire"),
 ];
 
+/// What the Agent Client Protocol takes from the store.
+const ACP_NEEDS: &[&str] = &["ChatSummary", "ListQuery", "PageQuery", "Store", "StoreError", "StoredChat"];
+
 /// What `eca chats` takes from the store.
 const CHATS_NEED: &[&str] = &[
     "ChatSummary",
@@ -130,6 +139,7 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["tower_lsp"], &["src/frontends"]),
     (&["custom_methods"], &["src/frontends"]),
     (&["lsp_types"], &["src/frontends", "custom_methods/src"]),
+    (&["agent_client_protocol_schema"], &["src/frontends/acp"]),
     (&["reqwest"], &["src/http", "src/mcp", "src/providers"]),
     (&["rmcp"], &["src/mcp", "benches/scenarios/mcp.rs"]),
     (&["sse_stream_of_rmcp"], &["src/mcp"]),

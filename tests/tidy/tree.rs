@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::scan::Source;
 
 /// Never part of the sources.
-const SKIPPED: [&str; 6] = ["target", "node_modules", ".neovim", ".venv", ".venv-mcp", ".git"];
+const SKIPPED: [&str; 7] = ["target", "node_modules", "dist", ".neovim", ".venv", ".venv-mcp", ".git"];
 
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

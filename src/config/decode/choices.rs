@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{Blank, Decoder, current_agent_name, expected};
-use crate::config::{AgentConfig, CacheRetention, Config, VariantRule};
+use crate::config::{AgentConfig, CacheRetention, Config, HttpVersion, ReasoningHistory, VariantRule};
 
 type Variants = BTreeMap<String, Map<String, Value>>;
 
@@ -64,12 +64,27 @@ impl<'a> Decoder<'a> {
 }
 
 pub(super) fn cache_retention(found: Option<&Value>) -> Result<CacheRetention, String> {
-    match found {
-        None => Ok(CacheRetention::Short),
-        Some(Value::String(text)) if text.trim() == "short" => Ok(CacheRetention::Short),
-        Some(Value::String(text)) if text.trim() == "long" => Ok(CacheRetention::Long),
-        Some(Value::String(_)) => Err("expected \"short\" or \"long\"; the value is ignored".to_owned()),
-        Some(other) => Err(expected("\"short\" or \"long\"", other)),
+    one_of(found, &[("short", CacheRetention::Short), ("long", CacheRetention::Long)])
+}
+
+pub(super) fn reasoning_history(found: Option<&Value>) -> Result<ReasoningHistory, String> {
+    let words = [("all", ReasoningHistory::All), ("turn", ReasoningHistory::Turn), ("off", ReasoningHistory::Off)];
+    one_of(found, &words)
+}
+
+pub(super) fn http_version(found: Option<&Value>) -> Result<HttpVersion, String> {
+    one_of(found, &[("http-1.1", HttpVersion::Http1), ("http-2", HttpVersion::Any)])
+}
+
+fn one_of<T: Copy + Default>(found: Option<&Value>, words: &[(&str, T)]) -> Result<T, String> {
+    let Some(value) = found else { return Ok(T::default()) };
+    let chosen = value.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text.trim()));
+    let listed: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+    let wanted = listed.join(" or ");
+    match (chosen, value) {
+        (Some((_, choice)), _) => Ok(*choice),
+        (None, Value::String(_)) => Err(format!("expected {wanted}; the value is ignored")),
+        (None, other) => Err(expected(&wanted, other)),
     }
 }
 

@@ -44,15 +44,6 @@ impl<'a> Decoder<'a> {
         self.flag(values, key, include_parent_agents_files, default.include_parent_agents_files);
         self.flag(values, "compatRules", compat_rules, default.compat_rules);
         self.object(values, "prompts", |decoder, prompts| decoder.prompts(prompts, &mut config.prompts));
-        let assist = &mut config.assist;
-        self.object(values, "completion", |decoder, entry| {
-            decoder.optional_text(entry, "model", &mut assist.completion_model, Blank::IsNone);
-        });
-        self.object(values, "rewrite", |decoder, entry| {
-            decoder.optional_text(entry, "model", &mut assist.rewrite_model, Blank::IsNone);
-            let (lines, default) = (&mut assist.full_file_max_lines, defaults.assist.full_file_max_lines);
-            decoder.count(entry, "fullFileMaxLines", lines, default, 1);
-        });
         self.object(values, "hooks", |decoder, hooks| {
             for (name, value) in hooks {
                 if value.is_null() {

@@ -53,9 +53,7 @@ impl<'a> Decoder<'a> {
         self.secrets(entry, "headers", &mut server.headers);
         self.flag(entry, "disabled", &mut server.disabled, false);
         self.optional_text(entry, "clientId", &mut server.client_id, Blank::IsNone);
-        let mut secret = server.client_secret.take().map(|secret| secret.expose().to_owned());
-        self.optional_text(entry, "clientSecret", &mut secret, Blank::IsNone);
-        server.client_secret = secret.map(Secret::new);
+        self.secret(entry, "clientSecret", &mut server.client_secret);
         self.value(entry, "oauthPort", port, &mut server.oauth_port);
         self.optional_text(entry, "clientName", &mut server.client_name, Blank::IsNone);
         self.value(entry, "authScope", auth_scope, &mut server.auth_scope);

@@ -194,6 +194,7 @@ fn every_key_is_read() {
             backoff_multiplier: 1.5,
             max_delay: Duration::from_secs(1),
             max_auto_continues: 1,
+            ..RetryConfig::default()
         },
         models: BTreeMap::from([("gpt-4.1".to_owned(), expected_model)]),
         ..Default::default()

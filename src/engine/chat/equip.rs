@@ -207,6 +207,9 @@ impl ChatActor {
         }
         // Winding a chat back also undoes what others did for it.
         let journaled = self.lineage.as_ref().map_or(&self.id, |lineage| &lineage.parent);
+        // The provider's own tool is switched off by its name, as ours are.
+        let searching = ToolSpec::native("web_search", "", serde_json::Value::Null);
+        let web_search = takes_tools && info.is_some_and(|info| info.web_search) && !choice.is_disabled(&searching);
         TurnTools {
             toolbox: Arc::new(self.described(Toolbox::new(tools.into_iter().filter(fits)), config, agent, prompt)),
             scoped_rules,
@@ -228,6 +231,7 @@ impl ChatActor {
             jobs: shared.jobs.clone(),
             outputs: shared.outputs.clone(),
             sees_images: info.is_some_and(|info| info.vision),
+            web_search,
         }
     }
 }

@@ -3,7 +3,8 @@
 use tokio::sync::oneshot;
 
 use super::super::event::{ChatEvent, ChatStatus};
-use super::super::login::{Login, Step};
+use super::super::login::{Login, LoginStep, Step};
+use super::super::logins::Whom;
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt};
 use super::ChatActor;
 use crate::base::ContentId;
@@ -49,7 +50,34 @@ impl ChatActor {
                 self.login = Some(login);
                 (text, ChatStatus::Login)
             }
-            Step::Cancelled { text } => (text, ChatStatus::Idle),
+            Step::Cancelled { text, waited_for } => {
+                if let Some(provider) = waited_for {
+                    self.shared.waiting_logins.cancel(&provider).await;
+                }
+                (text, ChatStatus::Idle)
+            }
+            Step::Begin { provider, method } => {
+                let begun = self.shared.begin_login(&provider, method, Whom::Chat(self.id.clone())).await;
+                match begun {
+                    Ok(step) => {
+                        self.login = Some(match step {
+                            LoginStep::EnterKey => Login::EnteringKey { provider },
+                            LoginStep::Open { .. } | LoginStep::TypeCode { .. } => Login::Waiting { provider },
+                        });
+                        (step.text(), ChatStatus::Login)
+                    }
+                    Err(error) => (error.to_string(), ChatStatus::Idle),
+                }
+            }
+            Step::Pasted { provider, text } => match self.shared.paste_login(&provider, &text).await {
+                Ok(note) => (note, ChatStatus::Idle),
+                // What was pasted was nothing, and the page is still open.
+                Err(error) if self.shared.waiting_logins.has(&provider) => {
+                    self.login = Some(Login::Waiting { provider });
+                    (format!("{error} Try again, or `cancel`:"), ChatStatus::Login)
+                }
+                Err(error) => (error.to_string(), ChatStatus::Idle),
+            },
             Step::Finish { provider, key } => match self.shared.log_in(&provider, Some(key)).await {
                 Ok(note) => (note, ChatStatus::Idle),
                 Err(error) => (error.to_string(), ChatStatus::Idle),
@@ -57,6 +85,19 @@ impl ChatActor {
         };
         self.emit(ChatEvent::SystemText(format!("\n{text}"))).await;
         self.emit_status(status).await;
+    }
+}
+
+impl ChatActor {
+    /// A login that this chat waited for is over.
+    pub(super) async fn on_login_over(&mut self, provider: &str, text: &str) {
+        let waits = matches!(&self.login, Some(Login::Waiting { provider: waited_for }) if waited_for == provider);
+        if waits {
+            self.login = None;
+            self.emit(ChatEvent::SystemText(format!("\n{text}"))).await;
+            self.emit_status(ChatStatus::Idle).await;
+            self.emit(ChatEvent::Finished).await;
+        }
     }
 }
 

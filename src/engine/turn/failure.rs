@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::emitter::Stopped;
 use super::super::event::ChatEvent;
+use super::super::request;
 use super::{Turn, TurnEnd};
 use crate::llm::{ErrorClass, LlmError, Message, Part, Role};
 use crate::providers::retry;
@@ -12,7 +13,7 @@ impl Turn {
     /// An answer that broke off after some text can be continued; half a tool call cannot.
     pub(super) fn can_go_on(&self, error: &LlmError, continued: u32) -> bool {
         let open = self.open.lock();
-        error.class.is_transient()
+        retry::is_worthwhile(&self.retry, error)
             && continued < self.retry.max_auto_continues
             && open.calls.is_empty()
             && open.parts.iter().any(|part| matches!(part, Part::Text(_)))
@@ -32,6 +33,19 @@ impl Turn {
             Some(delay) => self.wait(delay).await,
             None => Ok(()),
         }
+    }
+
+    /// A model that cannot use an image may still answer to the words around it.
+    pub(super) fn can_do_without_images(&self, error: &LlmError) -> bool {
+        error.class == ErrorClass::InvalidImage && request::has_images(&self.history)
+    }
+
+    /// Goes on with words in the place of images, now and whenever this model answers in this chat.
+    pub(super) async fn do_without_images(&mut self) -> Result<(), Stopped> {
+        self.tools.memory.note_blind(&self.model);
+        request::hide_images(&mut self.history);
+        let text = format!("\n{} cannot use the images of this chat; it goes on without them.\n", self.model);
+        self.emitter.emit(ChatEvent::SystemText(text)).await
     }
 
     pub(super) async fn wait(&self, delay: Duration) -> Result<(), Stopped> {
@@ -71,6 +85,7 @@ impl Turn {
     fn premature(&self, what: &str) -> LlmError {
         LlmError {
             class: ErrorClass::PrematureStop,
+            status: None,
             provider: self.provider.id().to_owned(),
             retry_after: None,
             user_text: format!("{} {what}", self.model),

@@ -120,6 +120,7 @@ mod tests {
     #[tokio::test]
     async fn an_error_after_text_is_not_lost() {
         let error = LlmError {
+            status: None,
             class: crate::llm::ErrorClass::Network,
             provider: "p".into(),
             retry_after: None,

@@ -43,6 +43,8 @@ use crate::transport::{ByteHold, Id, Incoming, Message, Outcome, ResponseError};
 
 /// Requests that may be worked on at once, turns apart.
 const MOST_REQUESTS: usize = 256;
+/// Requests that are being worked on when the input ends get so long.
+const LAST_REQUESTS: Duration = Duration::from_millis(500);
 /// The providers are not asked again so soon for another session.
 const MODELS_ARE_FRESH: Duration = Duration::from_secs(300);
 
@@ -98,11 +100,14 @@ impl Desk {
 
     /// Ends all work; every request is answered before this returns. Needs a deadline.
     pub(super) async fn close(&self) {
+        let everything = u32::try_from(MOST_REQUESTS).unwrap_or(u32::MAX);
+        // What was asked before the input ended is answered, if that is soon done.
+        drop(tokio::time::timeout(LAST_REQUESTS, self.room.acquire_many(everything)).await);
         self.closing.cancel();
         let open: Vec<Arc<Session>> = self.sessions.iter().map(|entry| Arc::clone(entry.value())).collect();
         self.sessions.clear();
         join_all(open.iter().map(|session| session.close())).await;
-        let _ = self.room.acquire_many(u32::try_from(MOST_REQUESTS).unwrap_or(u32::MAX)).await;
+        let _ = self.room.acquire_many(everything).await;
     }
 
     pub(super) fn session(&self, id: &str) -> Result<Arc<Session>, Failure> {

@@ -112,7 +112,7 @@ fn build(ground: &Ground, chat: ChatId, wanted: Wanted, kept: Option<StoredChat>
     let hold = (!memory.missing(&loaded.commands).is_empty()).then(|| engine.hold_prompts());
     memory.keep(&loaded);
     let store = ground.store.clone();
-    let session = Session::new(Parts { chat, place, workspace, engine, servers, voice, store, choice });
+    let session = Session::new(Parts { chat, place, workspace, engine, servers, voice, store }, choice);
     let of_registry = loaded.problems.split_off(known);
     let keeper = Keeper {
         surroundings: ground.surroundings.clone(),

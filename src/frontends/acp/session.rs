@@ -1,6 +1,7 @@
 //! One session: a chat, the folders it works in, and an engine of its own. Sessions of one client
 //! may have different folders, servers and configurations, so they share only the history.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,13 +83,7 @@ struct Told {
 }
 
 pub(super) struct Session {
-    pub(super) chat: ChatId,
-    pub(super) place: Place,
-    pub(super) workspace: Arc<Workspace>,
-    pub(super) engine: Engine,
-    pub(super) servers: Servers,
-    pub(super) voice: Arc<Voice>,
-    pub(super) store: Store,
+    parts: Parts,
     /// Cancelled when the session ends.
     pub(super) closed: CancellationToken,
     choice: Mutex<Choice>,
@@ -106,7 +101,13 @@ pub(super) struct Parts {
     pub(super) servers: Servers,
     pub(super) voice: Arc<Voice>,
     pub(super) store: Store,
-    pub(super) choice: Choice,
+}
+
+impl Deref for Session {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
 }
 
 impl std::fmt::Debug for Session {
@@ -116,16 +117,9 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    pub(super) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { chat, place, workspace, engine, servers, voice, store, choice } = parts;
+    pub(super) fn new(parts: Parts, choice: Choice) -> Arc<Self> {
         let session = Arc::new(Self {
-            chat,
-            place,
-            workspace,
-            engine,
-            servers,
-            voice,
-            store,
+            parts,
             closed: CancellationToken::new(),
             choice: Mutex::new(choice),
             told: Mutex::default(),

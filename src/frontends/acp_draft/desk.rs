@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
 
 use super::editor::Editor;
 use super::failure::failed;
@@ -33,6 +34,7 @@ pub(super) struct Desk {
     threads: Threads,
     streams: Streams,
     lane: mpsc::Sender<Job>,
+    worker: JoinHandle<()>,
     looking: Arc<Semaphore>,
 }
 
@@ -46,7 +48,7 @@ struct Job {
 impl Desk {
     pub(super) fn new(editor: Arc<Editor>, files: Files, threads: Threads) -> Self {
         let (lane, jobs) = mpsc::channel(MOST_WAITING);
-        tokio::spawn(work(threads.clone(), jobs));
+        let worker = tokio::spawn(work(threads.clone(), jobs));
         let delivering = threads.clone();
         let deliver: Deliver = Arc::new(move |thread, text| {
             let threads = delivering.clone();
@@ -60,6 +62,7 @@ impl Desk {
             threads,
             streams: Streams::new(deliver),
             lane,
+            worker,
             looking: Arc::new(Semaphore::new(MOST_FILE_CALLS)),
         }
     }
@@ -76,6 +79,13 @@ impl Desk {
                 Incoming::Message { message, hold } => self.on_message(message, hold),
             }
         }
+    }
+
+    /// Waits until everything that was asked is answered, except for turns. Needs a deadline.
+    pub(super) async fn all_answered(self) {
+        drop(self.lane);
+        let _ = self.worker.await;
+        let _ = self.looking.acquire_many(u32::try_from(MOST_FILE_CALLS).unwrap_or(u32::MAX)).await;
     }
 
     fn on_message(&self, message: Message, hold: ByteHold) {

@@ -168,7 +168,7 @@ impl EventSink for Turns {
     fn emit(&self, event: Event) -> Option<BoxFuture<'static, ()>> {
         match event {
             Event::Chat { chat, event } => queue(self.peer.outbox(), self.frames(&chat, event)),
-            // What an agent does for another one comes back as the output of a call.
+            // A subagent's words are its caller's affair; what it found comes with the caller's answer.
             Event::Subagent { .. } => None,
             // The contract has no place for what belongs to no thread.
             Event::Notice { level: NoticeLevel::Info, text } => {

@@ -100,7 +100,7 @@ fn reason(class: ErrorClass) -> &'static str {
         ErrorClass::Network => "network",
         ErrorClass::PrematureStop => "incomplete",
         ErrorClass::ContextOverflow => "contextOverflow",
-        ErrorClass::BadRequest => "refused",
+        ErrorClass::BadRequest | ErrorClass::InvalidImage => "refused",
         ErrorClass::Protocol | ErrorClass::Unknown => "provider",
     }
 }

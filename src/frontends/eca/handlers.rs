@@ -11,7 +11,3 @@ pub(super) mod selection;
 mod tools;
 
 pub(super) use providers::provider_status;
-
-/// The wire names of what the protocol has and this version does not carry out. `docs/protocol.md`
-/// marks them, and a test keeps the two in step.
-pub const PLANNED: &[&str] = &[];

@@ -29,6 +29,7 @@ use crate::config::commands::Memory;
 use crate::engine::{Engine, Pace};
 use crate::frontends::Surroundings;
 use crate::frontends::assemble::Wishes;
+use crate::llm::ModelInfo;
 use crate::process::parent;
 use crate::tool::ToolSpec;
 
@@ -178,7 +179,7 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
     let (variants, select_variant) =
         selection::shown_variants(session, &started.engine, &agent, &catalog.default_model);
     let config = ChatConfig {
-        models: Some(catalog.models.iter().map(|info| info.id.to_string()).collect()),
+        models: Some(offered(&catalog.models, select_model.as_deref())),
         behaviors: Some(agents.iter().map(|agent| to_wire::behavior(agent).to_owned()).collect()),
         agents: Some(agents),
         select_model,
@@ -193,6 +194,20 @@ pub(super) fn config_update(session: &Session) -> Option<ConfigUpdatedParams> {
         default_behavior: Some(behavior),
     };
     session.config_news(config).map(|chat| ConfigUpdatedParams { chat_id: None, chat: Some(chat) })
+}
+
+/// The ids to choose from, the selected one among them: a client may not be able to show one that
+/// is not. A model that only the configuration names is not listed before its provider was asked,
+/// or ever.
+fn offered(models: &[ModelInfo], selected: Option<&str>) -> Vec<String> {
+    let mut ids: Vec<String> = models.iter().map(|info| info.id.to_string()).collect();
+    if let Some(selected) = selected.filter(|selected| !ids.iter().any(|id| id == selected)) {
+        // The last one is the guide, which is out of the order.
+        let sorted = ids.len().saturating_sub(1);
+        let place = ids[..sorted].partition_point(|id| id.as_str() < selected);
+        ids.insert(place, selected.to_owned());
+    }
+    ids
 }
 
 async fn find_models(client: &Client, session: &Session, started: &Started) {

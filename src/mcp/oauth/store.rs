@@ -9,7 +9,7 @@ use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, 
 use serde::{Deserialize, Serialize};
 
 use crate::config::{AuthScope, Secret};
-use crate::state::McpLogins;
+use crate::state::Logins;
 
 /// Another server that refreshes a login is done within this.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
@@ -17,7 +17,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 /// The login of one server.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct Login {
-    file: McpLogins,
+    file: Logins,
     key: String,
     /// Without its query, which may hold what changes.
     url: String,
@@ -47,7 +47,7 @@ impl Login {
             AuthScope::Named(name) => format!("{server}#scope:{name}"),
         };
         let url = url.split(['?', '#']).next().unwrap_or_default().to_owned();
-        Self { file: McpLogins::in_directory(data), key, url, client_secret: Arc::default() }
+        Self { file: Logins::of_mcp(data), key, url, client_secret: Arc::default() }
     }
 
     /// Whether there are tokens. A file that cannot be read has none.

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 pub use decode::AnthropicDecoder;
 
+use super::endpoint;
 use super::exchange::{self, Call, Framing};
 use super::{ListedModel, Timeouts};
 use crate::config::{CacheRetention, ModelConfig, ProviderConfig, Secret};
@@ -116,12 +117,7 @@ impl Inner {
     }
 
     fn origin(&self, model: &str, url: &str) -> Origin {
-        let model_headers = self.config.models.get(model).map(|model| &model.extra_headers);
-        let headers = self.config.extra_headers.iter().chain(model_headers.into_iter().flatten());
-        let secret = headers.filter(|(name, _)| exchange::is_secret_header(name));
-        let mut secrets: Vec<Secret> = secret.map(|(_, value)| Secret::new(value)).collect();
-        secrets.extend(self.key.clone());
-        Origin::new(&self.id, model, url, secrets)
+        Origin::new(&self.id, model, url, endpoint::secrets(&self.config, model, self.key.as_ref()))
     }
 }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 pub use credentials::{AwsAccess, AwsCredentials, AwsProfile, parse_profiles};
 pub use decode::BedrockDecoder;
 
+use super::endpoint;
 use super::exchange::{self, Call, Framing};
 use super::{ListedModel, Timeouts};
 use crate::config::{ModelConfig, ProviderConfig, Secret};
@@ -139,11 +140,7 @@ impl Bedrock {
     }
 
     fn origin(&self, model: &str, url: &str) -> Origin {
-        let model_headers = self.config.models.get(model).map(|model| &model.extra_headers);
-        let headers = self.config.extra_headers.iter().chain(model_headers.into_iter().flatten());
-        let secret = headers.filter(|(name, _)| exchange::is_secret_header(name));
-        let mut secrets: Vec<Secret> = secret.map(|(_, value)| Secret::new(value)).collect();
-        secrets.extend(self.key.clone());
+        let mut secrets = endpoint::secrets(&self.config, model, self.key.as_ref());
         if let Some(credentials) = &self.access.credentials {
             secrets.push(credentials.secret_access_key.clone());
             secrets.extend(credentials.session_token.clone());

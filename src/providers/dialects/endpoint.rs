@@ -53,12 +53,7 @@ impl Endpoint {
 
     /// Who is called, knowing every secret that must not show in an error.
     pub(super) fn origin(&self, model: &str, url: &str) -> Origin {
-        let model_headers = self.config.models.get(model).map(|model| &model.extra_headers);
-        let headers = self.config.extra_headers.iter().chain(model_headers.into_iter().flatten());
-        let secret = headers.filter(|(name, _)| exchange::is_secret_header(name));
-        let mut secrets: Vec<Secret> = secret.map(|(_, value)| Secret::new(value)).collect();
-        secrets.extend(self.key.clone());
-        Origin::new(&self.id, model, url, secrets)
+        Origin::new(&self.id, model, url, secrets(&self.config, model, self.key.as_ref()))
     }
 
     /// Adds the key under a vendor's own header, unless the user set that header.
@@ -86,6 +81,16 @@ impl Endpoint {
     }
 }
 
+/// Everything that must not show in an error about a request to `model`.
+pub(super) fn secrets(config: &ProviderConfig, model: &str, key: Option<&Secret>) -> Vec<Secret> {
+    let model_headers = config.models.get(model).map(|model| &model.extra_headers);
+    let headers = config.extra_headers.iter().chain(model_headers.into_iter().flatten());
+    let secret = headers.filter(|(name, _)| exchange::is_secret_header(name)).map(|(_, value)| value.as_str());
+    // A provider may repeat the token without the word in front of it.
+    let both = secret.flat_map(|value| [Some(value), value.split_once(' ').map(|(_, token)| token)]);
+    both.flatten().map(Secret::new).chain(key.cloned()).collect()
+}
+
 /// The smaller of what is wanted and what is possible, as far as known.
 pub(super) fn output_limit(wanted: Option<u64>, possible: Option<u64>) -> Option<u64> {
     match (wanted, possible) {
@@ -98,6 +103,16 @@ pub(super) fn output_limit(wanted: Option<u64>, possible: Option<u64>) -> Option
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn a_token_is_a_secret_with_and_without_its_scheme() {
+        let mut config = ProviderConfig::default();
+        config.extra_headers.insert("Authorization".into(), "Bearer t0ken".into());
+        config.extra_headers.insert("X-Colour".into(), "blue".into());
+        let found = secrets(&config, "m", Some(&Secret::new("k3y")));
+        let found: Vec<&str> = found.iter().map(Secret::expose).collect();
+        assert_eq!(found, ["Bearer t0ken", "t0ken", "k3y"]);
+    }
 
     #[test]
     fn an_address_is_taken_with_or_without_its_version() {

@@ -316,6 +316,7 @@ mod tests {
     async fn a_read_error_comes_through_and_ends_it() {
         let error = LlmError {
             class: ErrorClass::Network,
+            status: None,
             provider: "p".into(),
             retry_after: None,
             user_text: "broken".into(),

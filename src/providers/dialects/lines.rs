@@ -143,8 +143,13 @@ mod tests {
             decode(vec![Bytes::from_static(b"a\n\xFF\nb\n")], 100).await,
             vec![line("a", true), Err(SseError::NotUtf8)]
         );
-        let error =
-            LlmError { class: ErrorClass::Network, provider: "p".into(), retry_after: None, user_text: "x".into() };
+        let error = LlmError {
+            class: ErrorClass::Network,
+            status: None,
+            provider: "p".into(),
+            retry_after: None,
+            user_text: "x".into(),
+        };
         let source = stream::iter(vec![Ok(Bytes::from_static(b"a\nb")), Err(error.clone())]);
         let all: Vec<_> = events(source).collect().await;
         assert_eq!(all, vec![line("a", true), Err(SseError::Source(error))]);

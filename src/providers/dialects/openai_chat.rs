@@ -21,6 +21,7 @@ pub use decode::ChatDecoder;
 /// The other OpenAI dialect lists models in the same shape.
 pub(super) use models::parse as parse_models;
 
+use super::endpoint;
 use super::exchange::{self, Call, Framing};
 use super::{ListedModel, Timeouts};
 use crate::config::{ProviderConfig, Secret};
@@ -91,12 +92,7 @@ impl OpenAiChat {
     }
 
     fn origin(&self, model: &str, url: &str) -> Origin {
-        let model_headers = self.config.models.get(model).map(|model| &model.extra_headers);
-        let headers = self.config.extra_headers.iter().chain(model_headers.into_iter().flatten());
-        let secret = headers.filter(|(name, _)| exchange::is_secret_header(name));
-        let mut secrets: Vec<Secret> = secret.map(|(_, value)| Secret::new(value)).collect();
-        secrets.extend(self.key.clone());
-        Origin::new(&self.id, model, url, secrets)
+        Origin::new(&self.id, model, url, endpoint::secrets(&self.config, model, self.key.as_ref()))
     }
 }
 

@@ -117,3 +117,21 @@ fn errors_inside_a_stream_have_classes() {
     let text = origin().fault(Fault::Reported(json!("just words"))).user_text;
     assert!(text.contains("just words"), "{text}");
 }
+
+#[test]
+fn images_that_cannot_be_used_are_told_apart() {
+    for (code, body) in [
+        (
+            400,
+            r#"{"error": {"type": "invalid_request_error", "message": "messages.0.content.1: Could not process image"}}"#,
+        ),
+        (400, r#"{"error": {"code": "invalid_image_format", "message": "You uploaded an unsupported image."}}"#),
+        (422, r#"{"message": "This model does not support image inputs"}"#),
+    ] {
+        assert_eq!(status(code, body).class, ErrorClass::InvalidImage, "{body}");
+    }
+    assert_eq!(
+        status(400, r#"{"error": {"message": "the image of the container is missing"}}"#).class,
+        ErrorClass::BadRequest
+    );
+}

@@ -145,6 +145,7 @@ fn provider_line(provider: &ProviderView) -> String {
     let key = match &provider.key_source {
         KeySource::Config => "its key is in the configuration".to_owned(),
         KeySource::Login => "its key was entered".to_owned(),
+        KeySource::OAuth => "you are logged in".to_owned(),
         KeySource::Env(variable) => format!("its key comes from `{variable}`"),
         KeySource::Netrc => "its key comes from the netrc file".to_owned(),
         KeySource::None => "without a key".to_owned(),

@@ -22,6 +22,8 @@ fn provider(id: &str, model_count: usize, local: bool) -> ProviderView {
         url: "http://127.0.0.1:9/v1".into(),
         has_key: false,
         key_source: KeySource::None,
+        ways: Vec::new(),
+        expires_at: None,
         label: None,
         state: ProviderState::Local,
         model_count,

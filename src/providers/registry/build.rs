@@ -9,6 +9,8 @@ use super::{Entry, Environment, KeySource, Wiring};
 use crate::config::{Config, ProviderConfig, Secret};
 use crate::providers::discovery::LocalServer;
 use crate::providers::guide::Guide;
+use crate::providers::oauth;
+use crate::providers::oauth::upstream::WithTokens;
 use crate::providers::vendors::{self, Auth, Endpoint, Place, VENDORS, Vendor};
 
 /// The provider that the configuration describes, with the vendor's row below it.
@@ -105,7 +107,14 @@ fn assemble(
     environment: &Environment,
     wiring: &Wiring,
 ) -> Entry {
-    let (mut key, key_source) = find_key(id, vendor, &config, environment);
+    // What is wrong with the client was said when the registry was built.
+    let client = oauth::Client::new(&config.oauth).ok().flatten();
+    let session = client.map(|client| environment.sessions.of(id, &client, &wiring.http));
+    let (mut key, mut key_source) = find_key(id, vendor, &config, environment);
+    let has_tokens = session.as_ref().is_some_and(|session| session.tokens().is_some());
+    if has_tokens && key_source != KeySource::Config {
+        (key, key_source) = (None, KeySource::OAuth);
+    }
     config.key = None;
     let mut payload = Map::new();
     if let Some(endpoint) = endpoint {
@@ -128,13 +137,19 @@ fn assemble(
             key = None;
         }
     }
-    let upstream = (wiring.build)(id, &config, key);
+    let upstream = match &session {
+        Some(session) if matches!(key_source, KeySource::OAuth | KeySource::None) => {
+            Arc::new(WithTokens::new(id, &config, Arc::clone(session), Arc::clone(&wiring.build)))
+        }
+        _ => (wiring.build)(id, &config, key),
+    };
     Entry {
         upstream,
         config,
         vendor,
         payload,
         key_source,
+        session,
         own_models: Default::default(),
         local: false,
         configured: true,

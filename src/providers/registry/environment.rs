@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::Secret;
+use crate::providers::oauth::Sessions;
 
 /// Looks something up by its name.
 pub type Lookup<T> = Arc<dyn Fn(&str) -> Option<T> + Send + Sync>;
@@ -17,6 +18,8 @@ pub struct Environment {
     pub variable: Option<Lookup<String>>,
     /// Keys entered by a login, by provider id.
     pub logins: BTreeMap<String, Secret>,
+    /// Logins that consist of tokens.
+    pub sessions: Sessions,
     /// Finds the key for a `keyRc`.
     pub netrc: Option<Lookup<Secret>>,
     /// The texts of Amazon's two files, `credentials` and `config`; asked for only by its dialect.

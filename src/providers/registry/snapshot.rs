@@ -28,7 +28,11 @@ const PREFERRED: [&str; 3] = ["anthropic", "openai", "github-copilot"];
 impl Snapshot {
     pub(super) fn new(entries: BTreeMap<String, Entry>, catalog: Arc<Catalog>) -> Self {
         let usable = entries.iter().filter(|(_, entry)| entry.is_usable());
-        let mut models: Vec<ModelInfo> = usable.flat_map(|(id, entry)| models_of(id, entry, &catalog)).collect();
+        let all = usable.flat_map(|(id, entry)| {
+            let models = models_of(id, entry, &catalog).into_iter();
+            models.map(|model| ModelInfo { web_search: entry.searches(model.id.model()), ..model })
+        });
+        let mut models: Vec<ModelInfo> = all.collect();
         models.sort_by(|a, b| a.id.cmp(&b.id));
         models.push(Guide::model());
         Self { entries, catalog, models: models.into() }
@@ -43,7 +47,8 @@ impl Snapshot {
         let alone = [ListedModel { name: id.model().to_owned(), ..ListedModel::default() }];
         let facts = |real: &str, written: &str| facts(&self.catalog, entry, real, written);
         let known = discovery::catalogue(id.provider(), &entry.config, &alone, &facts);
-        known.into_iter().find(|model| model.id == *id)
+        let known = known.into_iter().find(|model| model.id == *id);
+        known.map(|model| ModelInfo { web_search: entry.searches(model.id.model()), ..model })
     }
 
     pub(super) fn find(&self, wanted: &str, current: Option<&ModelId>) -> Option<ModelId> {
@@ -101,11 +106,23 @@ impl Snapshot {
 impl Entry {
     /// Whether its models can be offered: some vendors answer nobody without a key.
     pub(super) fn is_usable(&self) -> bool {
-        self.key_source != KeySource::None || !self.vendor.is_some_and(|vendor| vendor.needs_key)
+        let needs_login = self.session.is_some() || self.vendor.is_some_and(|vendor| vendor.needs_key);
+        self.key_source != KeySource::None || !needs_login
     }
 
     pub(super) fn model(&self, name: &str) -> ModelConfig {
         self.config.models.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Whether the provider searches the web for this model: only the vendor itself does, at its own
+    /// address, and not in every dialect.
+    fn searches(&self, name: &str) -> bool {
+        let (Some(vendor), Some(api)) = (self.vendor, self.config.api.as_deref()) else { return false };
+        let real = self.config.models.get(name).and_then(|model| model.model_name.as_deref()).unwrap_or(name);
+        let at_home = vendor.endpoints.iter().any(|endpoint| {
+            endpoint.api == api && endpoint.url.is_some() && endpoint.url == self.config.url.as_deref()
+        });
+        at_home && api != "openai-chat" && vendor.searching_models.iter().any(|prefix| real.starts_with(prefix))
     }
 
     pub(super) fn is_on_this_machine(&self) -> bool {

@@ -63,6 +63,7 @@ impl Upstream for Fake {
             Reply::Silence => pending().boxed(),
             Reply::Refused => ready(Err(LlmError {
                 class: ErrorClass::Network,
+                status: None,
                 provider: self.id.clone(),
                 retry_after: None,
                 user_text: "refused".into(),

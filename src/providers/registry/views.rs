@@ -1,7 +1,11 @@
 //! Providers as they are shown to a person. Nothing here holds a key.
 
 use super::{Entry, Inner, Registry, build};
+use crate::base::time;
+use crate::providers::oauth::Way;
 use crate::providers::vendors::{Place, VENDORS, Vendor};
+
+const SECONDS_OF_A_DAY: i64 = 24 * 3600;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderView {
@@ -19,6 +23,10 @@ pub struct ProviderView {
     pub local: bool,
     /// Written in the configuration.
     pub configured: bool,
+    /// How the user can log in, besides entering a key.
+    pub ways: Vec<Way>,
+    /// When its login ends, in seconds since 1970; absent when it renews itself.
+    pub expires_at: Option<i64>,
 }
 
 /// Where a key was found.
@@ -27,6 +35,8 @@ pub enum KeySource {
     Config,
     /// Entered by the user.
     Login,
+    /// Tokens of a login.
+    OAuth,
     /// The variable's name.
     Env(String),
     Netrc,
@@ -38,6 +48,10 @@ pub enum KeySource {
 pub enum ProviderState {
     /// It has a key.
     Authenticated,
+    /// It has a login that ends within a day.
+    Expiring,
+    /// It has a login that has ended.
+    Expired,
     /// It needs a key and has none.
     Unauthenticated,
     /// It needs none.
@@ -96,6 +110,8 @@ impl Registry {
                 model_count: 0,
                 local: vendor.place == Place::Discovered,
                 configured: false,
+                ways: Vec::new(),
+                expires_at: None,
             });
         }
         views.sort_by(|a, b| a.id.cmp(&b.id));
@@ -117,15 +133,32 @@ impl Inner {
             model_count: snapshot.models.iter().filter(|model| model.id.provider() == id).count(),
             local: entry.local,
             configured: entry.configured,
+            ways: entry.session.as_ref().map(|session| session.client().ways()).unwrap_or_default(),
+            expires_at: entry.end_of_login(),
         };
         snapshot.entries.iter().map(view).collect()
     }
 }
 
 impl Entry {
+    /// A login that can be renewed has no end that the user should care about.
+    fn end_of_login(&self) -> Option<i64> {
+        let session = self.session.as_ref().filter(|_| self.key_source == KeySource::OAuth)?;
+        let tokens = session.tokens()?;
+        tokens.expires_at.filter(|_| tokens.refresh.is_none())
+    }
+
     fn state(&self) -> ProviderState {
         if self.key_source != KeySource::None {
-            return ProviderState::Authenticated;
+            let left = self.end_of_login().map(|end| end - time::now_ms() / 1000);
+            return match left {
+                Some(..=0) => ProviderState::Expired,
+                Some(..SECONDS_OF_A_DAY) => ProviderState::Expiring,
+                _ => ProviderState::Authenticated,
+            };
+        }
+        if self.session.is_some() {
+            return ProviderState::Unauthenticated;
         }
         match self.vendor {
             Some(Vendor { no_login: Some(reason), .. }) => ProviderState::NoLogin(reason),

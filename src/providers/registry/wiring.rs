@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Environment;
-use crate::config::{Config, ProviderConfig, Secret};
+use crate::config::{Config, HttpVersion, ProviderConfig, Secret};
 use crate::http;
 use crate::providers::catalog::fetch::{self, Fetch};
 use crate::providers::dialects::Timeouts;
@@ -24,6 +24,8 @@ pub const DIALECTS: [&str; 6] =
 #[derive(Clone)]
 pub struct Wiring {
     pub build: BuildUpstream,
+    /// For logins.
+    pub http: http::Client,
     /// The dialects that `build` knows.
     pub dialects: Vec<&'static str>,
     pub local_servers: Vec<LocalServer>,
@@ -45,9 +47,13 @@ impl Wiring {
         let http = http::Client::configured(config);
         let timeouts = Timeouts::new(config.stream_idle_timeout);
         let environment = environment.clone();
+        let (logins, http1) = (http.clone(), http.http1());
         let fetch_catalogue = config.models_dev.then(|| fetch::from_models_dev(http.clone()));
         let build: BuildUpstream = Arc::new(move |id, provider, key| {
-            let http = http.clone();
+            let http = match provider.http_version {
+                HttpVersion::Any => http.clone(),
+                HttpVersion::Http1 => http1.clone(),
+            };
             match provider.api.as_deref() {
                 Some(openai_responses::NAME) => Arc::new(OpenAiResponses::new(id, provider, key, http, timeouts)),
                 Some(anthropic::NAME) => Arc::new(Anthropic::new(id, provider, key, http, timeouts)),
@@ -61,13 +67,14 @@ impl Wiring {
                 _ => Arc::new(OpenAiChat::new(id, provider, key, http, timeouts)),
             }
         });
-        Self { fetch_catalogue, ..Self::new(build) }
+        Self { fetch_catalogue, http: logins, ..Self::new(build) }
     }
 
     /// The given dialects with the real ports and patience, and no catalogue but the built-in one.
     pub fn new(build: BuildUpstream) -> Self {
         Self {
             build,
+            http: http::Client::new(http::Settings { connect_timeout: Config::default().connect_timeout }),
             dialects: DIALECTS.to_vec(),
             local_servers: LocalServer::well_known(&DIALECTS),
             list_patience: Duration::from_secs(10),

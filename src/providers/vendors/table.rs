@@ -11,6 +11,11 @@ pub const VENDORS: &[Vendor] = &[
         needs_key: true,
         models: &["gpt-4.1", "gpt-5", "gpt-5-mini", "gpt-5.2", "gpt-5.3-codex"],
         default_model: Some("gpt-5.2"),
+        no_subscription: Some(
+            "ChatGPT subscriptions let in only the programs of their maker, and this server does not pose as one. An API key \
+             works.",
+        ),
+        searching_models: &["gpt-4.1", "gpt-5", "o3", "o4"],
         ..REMOTE
     },
     Vendor {
@@ -29,6 +34,20 @@ pub const VENDORS: &[Vendor] = &[
             "claude-mythos-5",
         ],
         default_model: Some("claude-sonnet-4-6"),
+        no_subscription: Some(
+            "Claude Pro and Max let in only the programs of their maker, and this server does not pose as one. An API key \
+             works.",
+        ),
+        searching_models: &[
+            "claude-haiku-4",
+            "claude-sonnet-4",
+            "claude-opus-4",
+            "claude-haiku-5",
+            "claude-sonnet-5",
+            "claude-opus-5",
+            "claude-fable-5",
+            "claude-mythos-5",
+        ],
         ..REMOTE
     },
     Vendor {
@@ -46,6 +65,7 @@ pub const VENDORS: &[Vendor] = &[
         needs_key: true,
         models: &["gemini-2.5-pro"],
         default_model: Some("gemini-2.5-pro"),
+        searching_models: &["gemini-2.5", "gemini-3"],
         ..REMOTE
     },
     Vendor {
@@ -158,6 +178,8 @@ const REMOTE: Vendor = Vendor {
     default_model: None,
     catalogue: None,
     no_login: None,
+    no_subscription: None,
+    searching_models: &[],
 };
 
 const NO_ENDPOINT: Endpoint = Endpoint { api: "", url: None, path: None, think_tags: None, payload: None };

@@ -82,7 +82,8 @@ async fn an_editor_that_offers_no_files_is_never_asked() {
     let session = acp.session().await;
     let turn = acp.turn(&session, "do it").await;
     assert_eq!(turn.stop_reason(), "end_turn");
-    assert!(turn.call("s").pop().unwrap().to_string().contains("local"));
+    let output = turn.call("s").pop().unwrap()["rawOutput"].as_str().unwrap().to_owned();
+    assert!(output.contains("Exit code: 0") && output.contains("local"), "{output}");
     acp.finish().await;
 }
 

@@ -13,7 +13,8 @@ async fn the_handshake_says_what_there_is_and_nothing_works_before_it() {
     let model = MockLlm::start().await;
     let dirs = Arc::new(TestDirs::new());
     let mut acp = Acp::silent(&TestServer::with(&model).dirs(&dirs), &dirs);
-    let early = acp.request_raw("session/new", Some(acp.session_params())).await;
+    let params = acp.session_params();
+    let early = acp.request_raw("session/new", Some(params)).await;
     assert_eq!(early["error"]["code"], -32600, "{early}");
     for asked in [1, 0, 65535] {
         let response = acp.request_raw("initialize", Some(json!({"protocolVersion": asked}))).await;
@@ -43,7 +44,8 @@ async fn keys_of_the_configuration_are_the_one_way_to_authenticate() {
 async fn a_new_session_has_modes_options_and_commands_in_that_order() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
-    let id = acp.start_raw("session/new", Some(acp.session_params()));
+    let params = acp.session_params();
+    let id = acp.start_raw("session/new", Some(params));
     let first = acp.next().await;
     assert_eq!(first["id"], id, "the response comes first: {first}");
     let result = &first["result"];

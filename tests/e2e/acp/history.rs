@@ -42,7 +42,8 @@ async fn a_load_shows_everything_before_its_response() {
     acp.finish().await;
     // In another process, as after a restart.
     let mut acp = Acp::again(&model, &dirs).await;
-    let id = acp.start_raw("session/load", Some(again(&acp, &session)));
+    let params = again(&acp, &session);
+    let id = acp.start_raw("session/load", Some(params));
     let mut messages = acp.everything_until("the response", |message| message["id"] == id).await;
     let response = messages.pop().unwrap();
     assert_eq!(response["result"]["modes"]["currentModeId"], "code", "{response}");
@@ -99,12 +100,14 @@ async fn an_open_session_can_be_loaded_again() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
     let session = lived(&mut acp, &model).await;
-    let id = acp.start_raw("session/load", Some(again(&acp, &session)));
+    let params = again(&acp, &session);
+    let id = acp.start_raw("session/load", Some(params));
     let messages = acp.everything_until("the response", |message| message["id"] == id).await;
     assert!(outline(&messages).contains(&"user_message_chunk".to_owned()), "{messages:?}");
     // One that was never prompted has nothing to show.
     let fresh = acp.session().await;
-    let response = acp.request_raw("session/load", Some(again(&acp, &fresh))).await;
+    let params = again(&acp, &fresh);
+    let response = acp.request_raw("session/load", Some(params)).await;
     assert!(response["result"].is_object(), "{response}");
     model.push(Script::text_stream(&["hello"]));
     assert_eq!(acp.turn(&fresh, "hi").await.text(), "hello");
@@ -133,7 +136,8 @@ async fn sessions_are_listed_by_folder_and_deleted_for_good() {
     assert_eq!((&newest["cwd"], &newest["additionalDirectories"]), (&json!(other), &json!([acp.workspace()])));
     assert!(newest["updatedAt"].as_str().unwrap().contains('T'), "{newest}");
     let of = |cwd: Value| Some(json!({"cwd": cwd}));
-    assert_eq!(ids(&acp.request_raw("session/list", of(json!(acp.workspace()))).await), [one.clone()]);
+    let workspace = json!(acp.workspace());
+    assert_eq!(ids(&acp.request_raw("session/list", of(workspace)).await), [one.clone()]);
     assert_eq!(ids(&acp.request_raw("session/list", of(json!(other))).await), [two.clone()]);
     assert_eq!(ids(&acp.request_raw("session/list", of(json!("/nobody/works/here"))).await), Vec::<String>::new());
     assert_eq!(acp.request_raw("session/list", of(json!("relative"))).await["error"]["code"], -32602);
@@ -145,7 +149,8 @@ async fn sessions_are_listed_by_folder_and_deleted_for_good() {
     }
     assert_eq!(ids(&acp.request_raw("session/list", None).await), [two.clone()]);
     for method in ["session/load", "session/resume"] {
-        let gone = acp.request_raw(method, Some(again(&acp, &one))).await;
+        let params = again(&acp, &one);
+        let gone = acp.request_raw(method, Some(params)).await;
         assert_eq!(gone["error"]["code"], -32002, "{gone}");
     }
     let twice = json!({"sessionId": two});

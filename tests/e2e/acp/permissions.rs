@@ -79,6 +79,7 @@ async fn a_rejected_call_fails_and_nothing_is_written() {
     for (number, answer) in answers.into_iter().enumerate() {
         let call = format!("w{number}");
         model.push(write(&call, &file.display().to_string(), "new\n"));
+        model.push(Script::text_stream(&["as you wish"]));
         let id = acp.start_prompt(&session, "write");
         let turn = acp.rest_with(id, answer).await;
         assert_eq!(turn.stop_reason(), "end_turn");

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Acp, Turn, is_update};
 use crate::mock_llm::{Gate, MockLlm, Script};
+use crate::peer::HANG_GUARD;
 
 /// After a turn was cancelled: nothing of it follows its response, and the session goes on.
 async fn goes_on(acp: &mut Acp, model: &MockLlm, session: &str, turn: &Turn) {
@@ -15,6 +16,15 @@ async fn goes_on(acp: &mut Acp, model: &MockLlm, session: &str, turn: &Turn) {
     model.push(Script::text_stream(&["go on"]));
     let next = acp.turn(session, "again").await;
     assert_eq!((next.stop_reason(), next.text().as_str()), ("end_turn", "go on"));
+}
+
+/// A prompt whose model has begun to answer and says nothing more.
+async fn talking(acp: &mut Acp, model: &MockLlm) -> (String, i64) {
+    let session = acp.session().await;
+    model.push(Script::stream().text("so far").hang_here());
+    let id = acp.start_prompt(&session, "hi");
+    acp.find("text", |message| is_update(message, &json!(session), "agent_message_chunk")).await;
+    (session, id)
 }
 
 #[tokio::test]
@@ -51,10 +61,7 @@ async fn right_behind_the_prompt() {
 async fn in_the_middle_of_the_text() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
-    let session = acp.session().await;
-    model.push(Script::stream().text("so far").hang_here());
-    let id = acp.start_prompt(&session, "hi");
-    acp.find("text", |message| is_update(message, &json!(session), "agent_message_chunk")).await;
+    let (session, id) = talking(&mut acp, &model).await;
     acp.cancel(&session);
     let turn = acp.rest_of(id).await;
     goes_on(&mut acp, &model, &session, &turn).await;
@@ -113,9 +120,12 @@ async fn while_a_tool_runs() {
             && message["params"]["update"]["status"] == "in_progress"
     })
     .await;
-    while !mark.exists() {
-        tokio::task::yield_now().await;
-    }
+    let begun = async {
+        while !mark.exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(HANG_GUARD, begun).await.expect("the command runs");
     acp.cancel(&session);
     let turn = acp.rest_of(id).await;
     assert_eq!(turn.call("s").pop().unwrap()["status"], "failed");
@@ -127,10 +137,7 @@ async fn while_a_tool_runs() {
 async fn by_the_id_of_its_request() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
-    let session = acp.session().await;
-    model.push(Script::stream().text("so far").hang_here());
-    let id = acp.start_prompt(&session, "hi");
-    acp.find("text", |message| is_update(message, &json!(session), "agent_message_chunk")).await;
+    let (session, id) = talking(&mut acp, &model).await;
     acp.notify_raw("$/cancel_request", Some(json!({"requestId": id})));
     let turn = acp.rest_of(id).await;
     goes_on(&mut acp, &model, &session, &turn).await;
@@ -149,11 +156,8 @@ async fn by_the_id_of_its_request() {
 async fn by_another_prompt_in_the_same_session() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
-    let session = acp.session().await;
-    model.push(Script::stream().text("so far").hang_here());
+    let (session, first) = talking(&mut acp, &model).await;
     model.push(Script::text_stream(&["the second"]));
-    let first = acp.start_prompt(&session, "one");
-    acp.find("text", |message| is_update(message, &json!(session), "agent_message_chunk")).await;
     let second = acp.start_prompt(&session, "two");
     assert_eq!(acp.rest_of(first).await.stop_reason(), "cancelled");
     let turn = acp.rest_of(second).await;
@@ -165,10 +169,7 @@ async fn by_another_prompt_in_the_same_session() {
 async fn by_closing_the_session() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
-    let session = acp.session().await;
-    model.push(Script::stream().text("so far").hang_here());
-    let id = acp.start_prompt(&session, "hi");
-    acp.find("text", |message| is_update(message, &json!(session), "agent_message_chunk")).await;
+    let (session, id) = talking(&mut acp, &model).await;
     let close = acp.start_raw("session/close", Some(json!({"sessionId": session})));
     assert_eq!(acp.rest_of(id).await.stop_reason(), "cancelled", "the prompt is answered first");
     assert_eq!(acp.response_raw(close).await["result"], json!({}));
@@ -181,10 +182,7 @@ async fn by_closing_the_session() {
 async fn by_the_end_of_the_input() {
     let model = MockLlm::start().await;
     let mut acp = Acp::with(&model).await;
-    let session = acp.session().await;
-    model.push(Script::stream().text("so far").hang_here());
-    let id = acp.start_prompt(&session, "hi");
-    acp.find("text", |message| is_update(message, &json!(session), "agent_message_chunk")).await;
+    let (_, id) = talking(&mut acp, &model).await;
     acp.close_input();
     assert_eq!(acp.rest_of(id).await.stop_reason(), "cancelled");
     acp.wait_for_end().await;

@@ -6,10 +6,10 @@ import sys
 
 
 class Llama:
-    def __init__(self):
+    def __init__(self, *arguments):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "llama_server.py")
         self.process = subprocess.Popen(
-            [sys.executable, "-B", script],
+            [sys.executable, "-B", script, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -29,8 +29,8 @@ class Llama:
             self.process.wait()
 
     def config(self, title=False):
-        """One provider for each dialect, and in each three ways to use the one model: an answer of
-        a few words, one of exactly 24 tokens, and one that never ends."""
+        """One provider for each dialect, and in each four ways to use the one model: an answer of
+        a few words, one of exactly 24 tokens, one that never ends, and one with room for a call."""
         return {
             "defaultModel": "llamacpp/short",
             "chat": {"title": title},
@@ -50,5 +50,5 @@ class Llama:
             "url": f"{self.address}{path}",
             "fetchModels": False,
             "retry": {"maxRetries": 0},
-            "models": {"short": model(16), "exact": model(24), "endless": model(-1)},
+            "models": {"short": model(16), "exact": model(24), "endless": model(-1), "tools": model(100)},
         }

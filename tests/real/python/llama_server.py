@@ -1,4 +1,6 @@
-"""llama.cpp's HTTP server, as a process: prints its address and serves until its input ends."""
+"""llama.cpp's HTTP server, as a process: prints its address and serves until its input ends.
+
+With the argument `tools`, its model calls tools."""
 
 import glob
 import importlib.util
@@ -14,7 +16,7 @@ def model_file():
     return glob.glob(os.path.join(folders[0], "*.gguf"))[0]
 
 
-def parameters():
+def parameters(tools=False):
     wanted = xllamacpp.CommonParams()
     wanted.model.path = model_file()
     wanted.model_alias = {"smollm2"}
@@ -26,7 +28,11 @@ def parameters():
     # An endless answer really is endless; it ends only when its reader hangs up.
     wanted.ctx_shift = True
     # Said here and not in the requests: the messages endpoint passes no such field on.
-    wanted.sampling.ignore_eos = True
+    wanted.sampling.ignore_eos = not tools
+    if tools:
+        wanted.use_jinja = True
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "tools.jinja"), encoding="utf-8") as file:
+            wanted.chat_template = file.read()
     # Two threads wait for each other in a busy loop; on a machine that has other work, one is
     # ten times faster.
     wanted.cpuparams.n_threads = 1
@@ -38,7 +44,7 @@ def parameters():
 
 
 if __name__ == "__main__":
-    server = xllamacpp.Server(parameters())
+    server = xllamacpp.Server(parameters(tools="tools" in sys.argv[1:]))
     print(server.listening_address, flush=True)
     sys.stdin.read()
     # Its threads are not waited for: there may be an answer without an end among them.

@@ -34,13 +34,13 @@ fn stage(facts: Facts) -> Stage {
 
 impl Stage {
     fn hear(&self, event: ChatEvent) {
-        self.hear_of("c\"1", event);
+        let chat = ChatId::new("c\"1");
+        assert!(self.voice.emit(Event::Chat { chat, event }).is_none(), "there is room");
     }
 
-    fn hear_of(&self, chat: &str, event: ChatEvent) {
-        let (chat, parent) = (ChatId::new(chat), ChatId::new("c\"1"));
-        let event = if chat == parent { Event::Chat { chat, event } } else { Event::Subagent { chat, parent, event } };
-        assert!(self.voice.emit(event).is_none(), "there is room");
+    fn hear_child(&self, event: ChatEvent) {
+        let (chat, parent) = (ChatId::new("child"), ChatId::new("c\"1"));
+        assert!(self.voice.emit(Event::Subagent { chat, parent, event }).is_none(), "there is room");
     }
 
     /// Everything that was written.
@@ -182,10 +182,10 @@ fn an_empty_task_list_is_a_plan_and_no_call() {
 fn calls_of_a_subagent_are_shown_under_its_caller() {
     let stage = stage(Facts::default());
     let subagent = SubagentDetails { chat: Some(ChatId::new("child")), agent: "a".into(), ..Default::default() };
-    stage.hear_of("child", call("1", None, prepare()));
+    stage.hear_child(call("1", None, prepare()));
     stage.hear(call("parent", Some(Details::Subagent(subagent)), prepare()));
-    stage.hear_of("child", call("1", None, prepare()));
-    stage.hear_of("child", ChatEvent::Text("not yours".into()));
+    stage.hear_child(call("1", None, prepare()));
+    stage.hear_child(ChatEvent::Text("not yours".into()));
     let updates = stage.updates();
     assert_eq!(updates.len(), 2, "{updates:?}");
     assert_eq!(updates[1]["toolCallId"], "child:1");

@@ -3,9 +3,10 @@
 use custom_methods::Empty;
 use custom_methods::methods::{ProvidersList, ProvidersLogin, ProvidersLoginInput, ProvidersLogout};
 use custom_methods::providers::{
-    InputStep, LoginField, LoginFieldType, LoginMethod, ModelCapabilities, ModelCost, ProviderAuth, ProviderAuthSource,
-    ProviderAuthStatus, ProviderAuthType, ProviderLogin, ProviderModel, ProviderStatus, ProvidersListResult,
-    ProvidersLoginInputParams, ProvidersLoginParams, ProvidersLoginResult, ProvidersLogoutParams,
+    AuthorizeStep, ChooseMethodStep, DeviceCodeStep, InputStep, LoginField, LoginFieldType, LoginMethod,
+    ModelCapabilities, ModelCost, ProviderAuth, ProviderAuthSource, ProviderAuthStatus, ProviderAuthType,
+    ProviderLogin, ProviderModel, ProviderStatus, ProvidersListResult, ProvidersLoginInputParams, ProvidersLoginParams,
+    ProvidersLoginResult, ProvidersLogoutParams,
 };
 use serde_json::json;
 use tower_lsp::jsonrpc::Result;
@@ -13,12 +14,14 @@ use tower_lsp::jsonrpc::Result;
 use super::super::service::{Answer, EcaServer, failed};
 use super::super::session::Session;
 use crate::config::Secret;
-use crate::engine::LoginError;
+use crate::engine::{LoginError, LoginMethod as Method, LoginStep, login_methods};
 use crate::llm::ModelInfo;
 use crate::providers::{KeySource, ProviderState, ProviderView};
 
-/// The one way to log in that needs nobody else's identity, and the field that holds the key.
+/// The way to log in that every provider has, and the field that holds the key.
 const API_KEY: &str = "api-key";
+/// What a user copied out of a browser that could not come back by itself.
+const PASTED: &str = "code";
 
 impl Answer<ProvidersList> for EcaServer {
     async fn answer(&self, _: Empty) -> Result<ProvidersListResult> {
@@ -31,25 +34,50 @@ impl Answer<ProvidersList> for EcaServer {
 
 impl Answer<ProvidersLogin> for EcaServer {
     async fn answer(&self, params: ProvidersLoginParams) -> Result<ProvidersLoginResult> {
-        let option = self.engine()?.login_options().into_iter().find(|option| option.id == params.provider);
+        let engine = self.engine()?;
+        let option = engine.login_options().into_iter().find(|option| option.id == params.provider);
         let option = option.ok_or_else(|| failed(LoginError::UnknownProvider(params.provider.clone()).to_string()))?;
         if let Some(reason) = option.unavailable {
             return Err(failed(LoginError::NoWayIn { provider: option.label, reason }.to_string()));
         }
-        if params.method.is_some_and(|method| method != API_KEY) {
-            return Err(failed(format!("{} is logged into with an API key only.", option.label)));
-        }
-        let label = format!("API key of {}", option.label);
-        let fields = vec![LoginField { key: API_KEY.into(), label, kind: LoginFieldType::Secret }];
-        Ok(InputStep { fields }.into())
+        let method = match (params.method.as_deref(), &option.methods[..]) {
+            (None, [only]) => *only,
+            (None, several) => {
+                return Ok(ChooseMethodStep { methods: several.iter().map(wire_method).collect() }.into());
+            }
+            (Some(key), known) => {
+                let found = known.iter().find(|method| wire_method(method).key == key);
+                *found.ok_or_else(|| failed(format!("{} cannot be logged into by {key:?}.", option.label)))?
+            }
+        };
+        let step = engine.begin_login(&option.id, method).await.map_err(|error| failed(error.to_string()))?;
+        Ok(match step {
+            LoginStep::EnterKey => {
+                let label = format!("API key of {}", option.label);
+                InputStep { fields: vec![LoginField { key: API_KEY.into(), label, kind: LoginFieldType::Secret }] }
+                    .into()
+            }
+            LoginStep::Open { url } => {
+                let message = format!("Log in at {} in your browser.", option.label);
+                AuthorizeStep { url, message, fields: None }.into()
+            }
+            LoginStep::TypeCode { url, code } => {
+                let message = format!("Type in this code at {} to log in at {}.", url, option.label);
+                DeviceCodeStep { url, code, message }.into()
+            }
+        })
     }
 }
 
 impl Answer<ProvidersLoginInput> for EcaServer {
     async fn answer(&self, params: ProvidersLoginInputParams) -> Result<ProvidersLoginResult> {
-        let key = params.data.get(API_KEY).map(|key| key.trim()).filter(|key| !key.is_empty());
-        let key = key.ok_or_else(|| failed(format!("{API_KEY} is missing")))?;
-        let logged_in = self.engine()?.log_in(&params.provider, Secret::new(key)).await;
+        let given = |field: &str| params.data.get(field).map(|text| text.trim()).filter(|text| !text.is_empty());
+        let engine = self.engine()?;
+        let logged_in = match (given(API_KEY), given(PASTED)) {
+            (Some(key), _) => engine.log_in(&params.provider, Secret::new(key)).await,
+            (None, Some(pasted)) => engine.paste_login(&params.provider, pasted).await,
+            (None, None) => return Err(failed(format!("{API_KEY} is missing"))),
+        };
         logged_in.map(|_| ProvidersLoginResult::Done(Empty)).map_err(|error| failed(error.to_string()))
     }
 }
@@ -68,22 +96,35 @@ pub(in crate::frontends::eca) fn provider_status(session: &Session, id: &str) ->
     Some(status(view, &registry.models()))
 }
 
+fn wire_method(method: &Method) -> LoginMethod {
+    let (key, label) = match method {
+        Method::Browser => ("oauth", "Browser"),
+        Method::Device => ("device", "Code on another device"),
+        Method::ApiKey => (API_KEY, "API key"),
+    };
+    LoginMethod { key: key.into(), label: label.into() }
+}
+
 fn status(view: ProviderView, models: &[ModelInfo]) -> ProviderStatus {
     let (source, env_var) = match &view.key_source {
         // A netrc file is named in the configuration, and the protocol has no word for it.
         KeySource::Config | KeySource::Netrc => (Some(ProviderAuthSource::Config), None),
-        KeySource::Login => (Some(ProviderAuthSource::Login), None),
+        KeySource::Login | KeySource::OAuth => (Some(ProviderAuthSource::Login), None),
         KeySource::Env(name) => (Some(ProviderAuthSource::Env), Some(name.clone())),
         KeySource::None => (None, None),
     };
     let (auth_status, reason) = match view.state {
         ProviderState::Authenticated => (ProviderAuthStatus::Authenticated, None),
+        ProviderState::Expiring => (ProviderAuthStatus::Expiring, None),
+        ProviderState::Expired => (ProviderAuthStatus::Expired, None),
         ProviderState::Unauthenticated => (ProviderAuthStatus::Unauthenticated, None),
         ProviderState::Local => (ProviderAuthStatus::Local, None),
         ProviderState::NotRunning => (ProviderAuthStatus::NotRunning, None),
         ProviderState::NoLogin(reason) => (ProviderAuthStatus::Unauthenticated, Some(reason)),
     };
-    let can_log_in = matches!(view.state, ProviderState::Authenticated | ProviderState::Unauthenticated);
+    let can_log_in =
+        !matches!(view.state, ProviderState::NoLogin(_) | ProviderState::Local | ProviderState::NotRunning);
+    let kind = if view.key_source == KeySource::OAuth { ProviderAuthType::Oauth } else { ProviderAuthType::ApiKey };
     let label = match (view.label, reason) {
         (Some(label), Some(_)) => Some(format!("{label} (not available)")),
         (label, _) => label.map(str::to_owned),
@@ -93,15 +134,14 @@ fn status(view: ProviderView, models: &[ModelInfo]) -> ProviderStatus {
         configured: view.configured || view.has_key,
         auth: ProviderAuth {
             status: auth_status,
-            kind: view.has_key.then_some(ProviderAuthType::ApiKey),
+            kind: view.has_key.then_some(kind),
             source,
             mode: None,
-            expires_at: None,
+            expires_at: view.expires_at,
             env_var,
         },
         label,
-        login: can_log_in
-            .then(|| ProviderLogin { methods: vec![LoginMethod { key: API_KEY.into(), label: "API key".into() }] }),
+        login: can_log_in.then(|| ProviderLogin { methods: login_methods(&view).iter().map(wire_method).collect() }),
         models: models.iter().filter(of_this).map(model).collect(),
         settings: reason.map(|reason| json!({"reason": reason})),
         id: view.id,
@@ -115,7 +155,7 @@ fn model(info: &ModelInfo) -> ProviderModel {
             reason: info.reasoning,
             vision: info.vision,
             tools: info.tools,
-            web_search: false,
+            web_search: info.web_search,
             image_generation: false,
         },
         cost: info.cost.map(|cost| ModelCost { input: cost.input, output: cost.output }),
@@ -141,6 +181,8 @@ mod tests {
             model_count: 1,
             local: false,
             configured: false,
+            ways: Vec::new(),
+            expires_at: None,
         }
     }
 
@@ -157,6 +199,11 @@ mod tests {
                 ProviderState::Authenticated,
                 KeySource::Login,
                 json!({"status": "authenticated", "type": "api-key", "source": "login"}),
+            ),
+            (
+                ProviderState::Expired,
+                KeySource::OAuth,
+                json!({"status": "expired", "type": "oauth", "source": "login"}),
             ),
             (ProviderState::Unauthenticated, KeySource::None, json!({"status": "unauthenticated"})),
             (ProviderState::Local, KeySource::None, json!({"status": "local"})),

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, ReasoningHistory};
 use crate::llm::{Image, Message, Part, Request, Role};
 use crate::providers::dialects::payload;
 
@@ -15,7 +15,7 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
     let mut body = Map::new();
     let name = model.model_name.as_deref().unwrap_or_else(|| request.model.model());
     body.insert("model".to_owned(), json!(name));
-    body.insert("messages".to_owned(), messages(request, model.image_input != Some(false)));
+    body.insert("messages".to_owned(), messages(request, model));
     body.insert("stream".to_owned(), json!(true));
     body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     let limit = match (request.max_output_tokens, model.output_limit) {
@@ -37,12 +37,18 @@ pub(super) fn build(request: &Request, model: &ModelConfig) -> Map<String, Value
     body
 }
 
-fn messages(request: &Request, images: bool) -> Value {
-    let mut list = MessageList { images, ..MessageList::default() };
+fn messages(request: &Request, model: &ModelConfig) -> Value {
+    let mut list = MessageList { images: model.image_input != Some(false), ..MessageList::default() };
     if !request.system.trim().is_empty() {
         list.done.push(json!({"role": "system", "content": request.system}));
     }
-    for message in &request.messages {
+    let first_thought = match model.reasoning_history {
+        ReasoningHistory::All => 0,
+        ReasoningHistory::Turn => start_of_turn(&request.messages),
+        ReasoningHistory::Off => request.messages.len(),
+    };
+    for (at, message) in request.messages.iter().enumerate() {
+        list.thoughts = at >= first_thought;
         match message.role {
             Role::User => list.user(message),
             Role::Assistant => list.assistant(message),
@@ -50,6 +56,13 @@ fn messages(request: &Request, images: bool) -> Value {
     }
     list.settle();
     Value::Array(list.done)
+}
+
+/// Where the last message stands in which the user said something: results of tools are none.
+fn start_of_turn(messages: &[Message]) -> usize {
+    let says = |part: &Part| matches!(part, Part::Text(_) | Part::Image(_));
+    let speaks = |message: &Message| message.role == Role::User && message.parts.iter().any(says);
+    messages.iter().rposition(speaks).unwrap_or(0)
 }
 
 /// Builds the list so that it is valid after each step.
@@ -62,6 +75,8 @@ struct MessageList {
     /// What the user said while calls were open; it must come after their results.
     held: Vec<Value>,
     images: bool,
+    /// Whether what the model thought is sent back to it.
+    thoughts: bool,
     made_up_ids: usize,
 }
 
@@ -97,7 +112,9 @@ impl MessageList {
         for part in &message.parts {
             match part {
                 Part::Text(text) if !text.is_empty() => texts.push(text.as_str()),
-                Part::Reasoning { text, replay: Some(replay) } if replay.dialect == NAME && !text.is_empty() => {
+                Part::Reasoning { text, replay: Some(replay) }
+                    if self.thoughts && replay.dialect == NAME && !text.is_empty() =>
+                {
                     let field = replay.data.get("field").and_then(Value::as_str).unwrap_or("reasoning_content");
                     match &mut reasoning {
                         Some((_, all)) => *all = format!("{all}\n{text}"),

@@ -257,3 +257,38 @@ async fn the_overview_names_what_could_be_used() {
     assert_eq!(shown[7].label, Some("OpenAI"));
     assert!(registry.describe().len() == 4, "a diagnosis speaks of real providers only");
 }
+
+#[test]
+fn only_the_vendor_itself_searches_the_web() {
+    let searches = |config: serde_json::Value, variable: &str, model: &str| {
+        let loaded = crate::config::load::load(&crate::config::load::Sources {
+            initialization_options: Some(serde_json::json!({"providers": config, "pureConfig": true})),
+            eca_config: None,
+            config_file: None,
+            workspace_roots: Vec::new(),
+            trusted: Default::default(),
+            dirs: crate::config::Dirs { config: "/c".into(), data: "/d".into(), cache: "/k".into() },
+            env: &|_| None,
+            memory: &Default::default(),
+        });
+        let vars = std::collections::BTreeMap::from([(variable.to_owned(), "sk".to_owned())]);
+        let environment = Environment { vars, ..Environment::default() };
+        let wiring = Wiring::standard(&loaded.config, &environment);
+        let (registry, _) = Registry::new(&loaded.config, environment, wiring);
+        registry.info(&ModelId::parse(model).unwrap()).unwrap().web_search
+    };
+    assert!(searches(json!({}), "OPENAI_API_KEY", "openai/gpt-5.2"));
+    assert!(searches(json!({}), "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-4-6"));
+    assert!(searches(json!({"google": {"api": "gemini"}}), "GOOGLE_API_KEY", "google/gemini-2.5-pro"));
+    let alias = json!({"openai": {"models": {"mine": {"modelName": "gpt-5"}}}});
+    assert!(searches(alias, "OPENAI_API_KEY", "openai/mine"));
+    for (config, variable, model) in [
+        (json!({}), "OPENAI_API_KEY", "openai/gpt-3.5"),
+        (json!({"openai": {"api": "openai-chat"}}), "OPENAI_API_KEY", "openai/gpt-5"),
+        (json!({"openai": {"url": "https://proxy.example"}}), "OPENAI_API_KEY", "openai/gpt-5"),
+        (json!({}), "GOOGLE_API_KEY", "google/gemini-2.5-pro"),
+        (json!({}), "GROQ_API_KEY", "groq/gpt-5"),
+    ] {
+        assert!(!searches(config, variable, model), "{model}");
+    }
+}

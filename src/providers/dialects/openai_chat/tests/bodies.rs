@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::base::ModelId;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, ReasoningHistory};
 use crate::llm::{Image, Message, Part, Replay, Request, Role, ToolSpec};
 use crate::providers::dialects::openai_chat::body::build;
 
@@ -266,4 +266,31 @@ fn reasoning_goes_back_only_the_way_it_came() {
     );
     let alone = messages(vec![user(vec![text("a")]), assistant(vec![thought(None)]), user(vec![text("b")])]);
     assert_eq!(alone, json!([{"role": "user", "content": "a\n\nb"}]));
+}
+
+#[test]
+fn the_user_decides_which_thoughts_go_back() {
+    let thought = |text: &str| Part::Reasoning {
+        text: text.to_owned(),
+        replay: Some(Replay { dialect: "openai-chat".to_owned(), data: json!({"field": "reasoning_content"}) }),
+    };
+    let history = vec![
+        user(vec![text("a")]),
+        assistant(vec![thought("old"), text("x")]),
+        user(vec![text("b")]),
+        assistant(vec![thought("new"), call("c1", "{}")]),
+        user(vec![result("c1", "r")]),
+    ];
+    for (wish, expected) in [
+        (ReasoningHistory::All, vec!["old", "new"]),
+        (ReasoningHistory::Turn, vec!["new"]),
+        (ReasoningHistory::Off, vec![]),
+    ] {
+        let model = ModelConfig { reasoning_history: wish, ..ModelConfig::default() };
+        let body = build(&request(history.clone()), &model);
+        let messages = body["messages"].as_array().unwrap();
+        assert_eq!(messages.len(), 5, "{wish:?}");
+        let sent: Vec<&str> = messages.iter().filter_map(|message| message["reasoning_content"].as_str()).collect();
+        assert_eq!(sent, expected, "{wish:?}");
+    }
 }

@@ -1,4 +1,5 @@
 //! A small HTTP server, so that tests decide every byte of an answer.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,0 +1,47 @@
+// One line about the server and the chats, in the status bar.
+import * as vscode from "vscode";
+import type { Chats } from "./chats";
+
+export class Status implements vscode.Disposable {
+  private readonly item = vscode.window.createStatusBarItem("ecaRs.status", vscode.StatusBarAlignment.Right, 90);
+
+  constructor() {
+    this.item.name = "ECA";
+    this.item.command = "ecaRs.focus";
+    this.item.show();
+  }
+
+  update(chats: Chats): void {
+    const all = chats.list();
+    const waiting = all.filter((chat) => chat.waiting().length > 0).length;
+    const busy = all.find((chat) => chat.busy);
+    const { item } = this;
+    item.backgroundColor = undefined;
+    item.command = "ecaRs.focus";
+    if (chats.serverState === "failed") {
+      item.text = "$(error) ECA";
+      item.tooltip = `${chats.problem}\nClick to start it again.`;
+      item.backgroundColor = new vscode.ThemeColor("statusBarItem.errorBackground");
+      item.command = "ecaRs.restart";
+    } else if (waiting > 0) {
+      item.text = "$(bell-dot) ECA: needs you";
+      item.tooltip = "A tool call or a question waits for you.";
+      item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
+    } else if (busy) {
+      item.text = `$(loading~spin) ECA: ${busy.progress || "working"}`;
+      item.tooltip = "The model is at work. Click to see.";
+    } else if (chats.serverState === "starting") {
+      item.text = "$(loading~spin) ECA";
+      item.tooltip = "The server is starting.";
+    } else {
+      const model = chats.selection(chats.current).model;
+      item.text = "$(comment-discussion) ECA";
+      item.tooltip = model ? `Chat with ${model}` : "Open the chat";
+    }
+    item.accessibilityInformation = { label: item.text.replace(/\$\([^)]*\)\s*/g, "") };
+  }
+
+  dispose(): void {
+    this.item.dispose();
+  }
+}

@@ -1,0 +1,263 @@
+// The whole extension, as it is packaged, in VS Code's workbench: driven by keys and the mouse in a real browser.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { editCall, HANG_GUARD_MS, launchBrowser, picture, startModel, startWorkbench, wait, workspace } from "./support.mjs";
+
+let model, place, bench, browser, page, chat;
+
+before(async () => {
+  model = await startModel();
+  place = workspace(model);
+  place.write("project/look.css", ":root { --main: red; }\na { color: var(--main); }\n");
+  place.write("project/broken.json", '{"a": 1, "b" }\n');
+  [bench, browser] = await Promise.all([startWorkbench(place), launchBrowser()]);
+  page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(HANG_GUARD_MS);
+  await page.goto(bench.url);
+  await page.locator('.activitybar a[aria-label="ECA"]').click();
+  await page.mouse.move(700, 500);
+  chat = page.frameLocator("iframe.webview.ready").frameLocator("#active-frame");
+  await see(".model", "scripted");
+});
+
+after(async () => {
+  await browser?.close();
+  await bench?.stop();
+  model?.stop();
+});
+
+/** A test; what was on the screen when it failed is kept if pictures are. */
+function check(name, run) {
+  test(name, async () => {
+    try {
+      await run();
+    } catch (error) {
+      await picture(page, `failed-${name.replace(/\W+/g, "-")}`);
+      throw error;
+    }
+  });
+}
+
+/** Waits until a part of the chat shows a text. */
+function see(selector, text) {
+  return chat.locator(selector, { hasText: text }).last().waitFor();
+}
+
+async function type(text) {
+  const field = chat.locator("textarea");
+  await field.fill(text);
+  await field.press("Enter");
+}
+
+async function idle() {
+  await wait("the end of the turn", async () => !(await chat.locator(".working").isVisible()));
+}
+
+async function palette(command) {
+  await page.keyboard.press("F1");
+  await page.locator(".quick-input-widget input").fill(`>${command}`);
+  await page.locator(".quick-input-widget .monaco-list-row", { hasText: command }).first().waitFor();
+  await page.keyboard.press("Enter");
+}
+
+async function openFile(name) {
+  await page.keyboard.press("Control+p");
+  await page.locator(".quick-input-widget input").fill(name);
+  await page.locator(".quick-input-widget .monaco-list-row", { hasText: name }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator(".tab.active", { hasText: name }).waitFor();
+}
+
+const lastRequest = async () => JSON.stringify((await model.requests()).at(-1).messages);
+const statusBar = () => page.locator(".statusbar-item", { hasText: "ECA" }).innerText();
+
+/** The server's process: the one that was given this test's configuration. */
+function serverProcess() {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .find((name) => {
+      try {
+        const words = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
+        return words[1] === "server" && words.includes(place.config);
+      } catch {
+        return false;
+      }
+    });
+}
+
+check("the chat greets, and the status bar is there", async () => {
+  await see(".welcome", "Welcome");
+  assert.match(await statusBar(), /ECA/);
+  await picture(page, "workbench-welcome");
+});
+
+check("a prompt and its streamed answer", async () => {
+  await type("words 150 15");
+  await see(".block.text", "word3 ");
+  assert.doesNotMatch(await chat.locator(".block.text").last().innerText(), /word149/);
+  assert.match(await statusBar(), /Generating|Waiting/);
+  await see(".block.text", "word149");
+  await idle();
+  await see(".usage", "/32k");
+  await type("say # Title\\n\\nSome **bold** text.\\n\\n```rust\\nfn main() {}\\n```\\n");
+  await see(".block.text h1", "Title");
+  await see(".block.text .code code", "fn main() {}");
+  await idle();
+  await picture(page, "workbench-answer");
+});
+
+check("an edit is shown in the diff editor, and made when it is approved by a key", async () => {
+  const before = place.read();
+  await type(`${editCall(place, "hello", "good morning")}\nsay finished it`);
+  await see(".tool.waiting", "main.rs");
+  await page.locator(".tab", { hasText: "main.rs (proposed change)" }).waitFor();
+  await page.locator(".monaco-diff-editor .modified .view-line", { hasText: "good morning" }).waitFor();
+  await page.locator(".monaco-diff-editor .original .view-line", { hasText: "hello" }).waitFor();
+  assert.equal(place.read(), before);
+  assert.match(await statusBar(), /needs you/);
+  await picture(page, "workbench-approval");
+  // The keyboard is still in the prompt.
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("y");
+  await see(".block.text", "finished it");
+  await see(".tool.done", "main.rs");
+  assert.match(place.read(), /good morning/);
+  await page.locator(".tab", { hasText: "proposed change" }).waitFor({ state: "detached" });
+  await idle();
+  // The change that was made can be looked at again.
+  await chat.locator(".tool.done").last().hover();
+  await chat.locator(".tool.done").last().getByRole("button", { name: "Diff" }).click();
+  await page.locator(".tab", { hasText: "main.rs (change that was made)" }).waitFor();
+  await page.locator(".monaco-diff-editor .original .view-line", { hasText: "hello" }).waitFor();
+  await page.keyboard.press("Control+F4");
+});
+
+check("an edit is rejected from the diff editor, and with a key on the call", async () => {
+  const before = place.read();
+  await type(`${editCall(place, "good morning", "bye")}\nsay as you wish`);
+  await page.locator(".tab", { hasText: "proposed change" }).waitFor();
+  await page.locator('.editor-actions [aria-label^="Reject the Tool Call"]').first().click();
+  await see(".tool.rejected", "rejected by you");
+  await see(".block.text", "as you wish");
+  await idle();
+  await type(`${editCall(place, "good morning", "bye")}\nsay never mind`);
+  await see(".tool.waiting", "main.rs");
+  await chat.locator("textarea").press("Alt+ArrowUp");
+  await page.keyboard.press("r");
+  await see(".block.text", "never mind");
+  await idle();
+  assert.equal(place.read(), before);
+  assert.match(await lastRequest(), /reject|refus|declin/i);
+  await page.locator(".tab", { hasText: "proposed change" }).waitFor({ state: "detached" });
+});
+
+check("a stop with Escape", async () => {
+  await type("words 5000 20");
+  await see(".block.text", "word3 ");
+  await chat.locator("textarea").press("Escape");
+  await idle();
+  await see(".block.system", "Stopped");
+  assert.doesNotMatch(await chat.locator(".block.text").last().innerText(), /word4999/);
+});
+
+check("completion of a context, which goes along", async () => {
+  const field = chat.locator("textarea");
+  await field.pressSequentially("reset what is in @notes");
+  await chat.locator("#completions li", { hasText: "@notes.md" }).waitFor();
+  await picture(page, "workbench-completion");
+  await field.press("Enter");
+  assert.equal(await field.inputValue(), "reset what is in @notes.md ");
+  await field.press("Enter");
+  await see(".block.text", "You said");
+  await idle();
+  assert.match(await lastRequest(), /marzipan/);
+});
+
+check("the selection goes along", async () => {
+  await openFile("main.rs");
+  await page.locator(".monaco-editor .view-line", { hasText: "good morning" }).first().click();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Shift+End");
+  await palette("ECA: Add Selection or Cursor to Chat");
+  await see(".chip", "src/main.rs:2-2");
+  await type("what is this?");
+  await see(".block.text", "what is this");
+  await idle();
+  const request = await lastRequest();
+  assert.match(request, /good morning/);
+  assert.ok(!(await chat.locator(".chip").count()));
+});
+
+check("problems that VS Code knows reach the model", async () => {
+  await openFile("broken.json");
+  await page.locator(".squiggly-error").first().waitFor();
+  await type("call editor_diagnostics {}\nsay I see");
+  await see(".block.text", "I see");
+  await idle();
+  const request = await lastRequest();
+  assert.match(request, /broken\.json/);
+  assert.match(request, /[Cc]olon expected/);
+});
+
+check("definitions and uses come from VS Code's extensions", async () => {
+  const path = `${place.project}/look.css`;
+  await type(`call editor_definition ${JSON.stringify({ path, line: 2, symbol: "--main" })}\nsay found it`);
+  await see(".block.text", "found it");
+  await idle();
+  assert.match(await lastRequest(), /look\.css:1:\d+/);
+  await type(`call editor_references ${JSON.stringify({ path, line: 1, symbol: "--main" })}\nsay found them`);
+  await see(".block.text", "found them");
+  await idle();
+  assert.match(await lastRequest(), /look\.css:2:\d+/);
+});
+
+check("a question of the model is answered in the chat", async () => {
+  await type('call ask_user {"question":"Which colour?","options":[{"label":"red","description":"warm"},{"label":"blue"}]}\nsay thanks');
+  await see(".question", "Which colour?");
+  await picture(page, "workbench-question");
+  await chat.locator(".question .option", { hasText: "red" }).click();
+  await see(".block.text", "thanks");
+  await idle();
+  assert.match(await lastRequest(), /red/);
+});
+
+check("another model is picked, in another chat", async () => {
+  await palette("ECA: New Chat");
+  await see(".welcome", "Welcome");
+  await chat.locator(".model").click();
+  await page.locator(".quick-input-widget .monaco-list-row", { hasText: "mock/other" }).click();
+  await see(".model", "other");
+  await type("say from the other");
+  await see(".block.text", "from the other");
+  await idle();
+  assert.equal((await model.requests()).at(-1).model, "other");
+  await palette("ECA: Chats…");
+  const rows = page.locator(".quick-input-widget .monaco-list-row");
+  await rows.nth(1).waitFor();
+  await picture(page, "workbench-chats");
+  await page.locator(".quick-input-widget .monaco-list-row:not(:has-text('shown'))").first().click();
+  await see(".block.text", "thanks");
+  await see(".model", "scripted");
+});
+
+check("a server that is killed is started again, and the chat goes on", async () => {
+  await type("words 5000 20");
+  await see(".block.text", "word3 ");
+  const old = serverProcess();
+  assert.ok(old, "the server's process was not found");
+  process.kill(Number(old), "SIGKILL");
+  await see(".block.note", "SIGKILL");
+  await picture(page, "workbench-crash");
+  await type("reset\nsay back again");
+  await see(".block.text", "back again");
+  await idle();
+  assert.notEqual(serverProcess(), old);
+  assert.match(await lastRequest(), /Which colour/);
+});
+
+check("a window that is loaded again goes on with the same chat", async () => {
+  await page.reload();
+  await see(".block.text", "back again");
+  await see(".model", "scripted");
+});
