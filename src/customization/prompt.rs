@@ -18,6 +18,8 @@ const TITLE: &str = include_str!("prompts/title.md");
 const COMPACT: &str = include_str!("prompts/compact.md");
 const INIT: &str = include_str!("prompts/init.md");
 const SKILL_CREATE: &str = include_str!("prompts/skill_create.md");
+const COMPLETION: &str = include_str!("prompts/completion.md");
+const REWRITE: &str = include_str!("prompts/rewrite.md");
 
 /// The machine, as far as a model needs to know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
