@@ -20,6 +20,8 @@ pub async fn serve(
     output: impl Write + Send + 'static,
     surroundings: Surroundings,
 ) -> io::Result<()> {
+    // Before the client can hear anything of us, and end us.
+    let terminated = signals::terminate();
     let (tell, told) = oneshot::channel();
     // A thread of its own: the client may take its time.
     thread::Builder::new().name("contract reader".into()).spawn(move || {
@@ -27,7 +29,7 @@ pub async fn serve(
     })?;
     let detected = tokio::select! {
         told = told => told.map_err(io::Error::other)??,
-        () = signals::terminate() => return Ok(()),
+        () = terminated => return Ok(()),
     };
     let Some(detect::Detected { contract, input, output }) = detected else { return Ok(()) };
     tracing::info!(?contract, "the client's contract is known");

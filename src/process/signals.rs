@@ -1,24 +1,28 @@
 //! Signals that ask us to end.
 
 /// Resolves when the process is asked to end: SIGTERM, SIGINT or SIGHUP; Ctrl-C where there are no
-/// signals. From the first poll on, these signals no longer kill the process by themselves.
-pub async fn terminate() {
+/// signals. From the call on, these signals no longer kill the process by themselves.
+pub fn terminate() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
         use futures_util::future::select_all;
         use tokio::signal::unix::{SignalKind, signal};
         let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
         let streams: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
-        if streams.is_empty() {
-            // Without handlers the signals end the process the hard way, which is still an end.
-            return std::future::pending().await;
+        async move {
+            if streams.is_empty() {
+                // Without handlers the signals end the process the hard way, which is still an end.
+                return std::future::pending().await;
+            }
+            let waits = streams.into_iter().map(|mut stream| Box::pin(async move { stream.recv().await }));
+            select_all(waits).await;
         }
-        let waits = streams.into_iter().map(|mut stream| Box::pin(async move { stream.recv().await }));
-        select_all(waits).await;
     }
     #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+    async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 

@@ -320,12 +320,16 @@ impl EventSink for Voice {
         let Said { frames, question } = self.said(event);
         match queue(self.client.peer.outbox(), frames) {
             None => {
-                question.map(Question::ask);
+                if let Some(question) = question {
+                    question.ask();
+                }
                 None
             }
             Some(rest) => Some(Box::pin(async move {
                 rest.await;
-                question.map(Question::ask);
+                if let Some(question) = question {
+                    question.ask();
+                }
             })),
         }
     }
