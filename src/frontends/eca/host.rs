@@ -25,6 +25,7 @@ use super::client::{Client, RequestError};
 use super::documents::{Held, Unsaved, edit_between};
 use super::session::Session;
 use super::sink::show_message;
+use crate::base::ChatId;
 use crate::host::{
     Capabilities, Diagnostic, Host, HostError, Location, Locations, OpenChange, Question, Reply, Severity, SymbolPlace,
     Taken,
