@@ -172,7 +172,7 @@ pub const KEYS: &[Key] = &[
     read("providers.*.oauth.authorizationUrl", Kind::Text, "", "The page on which you say yes."),
     read("providers.*.oauth.tokenUrl", Kind::Text, "", "Where codes become tokens, and old tokens new ones."),
     read("providers.*.oauth.deviceAuthorizationUrl", Kind::Text, "", "For a login on another device, by a code."),
-    read("providers.*.oauth.scopes", Kind::Texts, "[]", "What the login is for."),
+    read("providers.*.oauth.scopes", Kind::Texts, "", "What the login is for."),
     read(
         "providers.*.oauth.redirectUri",
         Kind::Text,

@@ -209,10 +209,7 @@ impl Shared {
             finished = finish => finished,
         };
         let outcome = match finished {
-            Ok(()) => match self.keep_key(&option.id, None).await {
-                Ok(()) => Ok(self.use_login(&option, None, Change::LoggedIn).await),
-                Err(error) => Err(error),
-            },
+            Ok(()) => self.take_login(&option).await,
             Err(reason) => Err(LoginError::Failed { provider: option.label.clone(), reason }),
         };
         self.waiting_logins.forget(&option.id, &stop);
@@ -230,6 +227,15 @@ impl Shared {
             Whom::Client => {}
         }
         let _ = sender.send(Some(outcome));
+    }
+
+    /// Goes on with a login that is complete; it takes the place of a key.
+    async fn take_login(&self, option: &LoginOption) -> Result<String, LoginError> {
+        self.keep_key(&option.id, None).await?;
+        if let Some(session) = self.settings().registry.session(&option.id) {
+            session.look_again().await.map_err(LoginError::NotKept)?;
+        }
+        Ok(self.use_login(option, None, Change::LoggedIn).await)
     }
 
     fn login_option(&self, provider: &str) -> Result<LoginOption, LoginError> {

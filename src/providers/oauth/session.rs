@@ -84,6 +84,14 @@ impl Session {
         Ok(())
     }
 
+    /// Takes up what is kept now: the login may have been completed by an earlier session of the
+    /// same provider, before the configuration changed.
+    pub async fn look_again(&self) -> Result<(), String> {
+        let newest = self.read().await?;
+        self.put(newest);
+        Ok(())
+    }
+
     /// Forgets the login, here and where it is kept.
     pub async fn forget(&self) -> Result<(), String> {
         self.put(None);

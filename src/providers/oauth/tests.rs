@@ -152,9 +152,13 @@ async fn many_who_ask_at_once_renew_once_also_across_servers() {
     assert_eq!(sessions[1].access(Some(&Secret::new("token-1"))).await.unwrap().expose(), "token-2");
     assert_eq!(sessions[0].access(Some(&Secret::new("token-1"))).await.unwrap().expose(), "token-2");
     assert_eq!(state.lock().unwrap().refreshes, 2);
+    // What one has, the other finds when it looks again.
+    sessions[0].keep(tokens("new", None)).await.unwrap();
+    sessions[1].look_again().await.unwrap();
+    assert_eq!(sessions[1].tokens(), Some(tokens("new", None)));
     // Who logs out in one server is logged out in the other when it looks.
     sessions[0].forget().await.unwrap();
-    let failure = sessions[1].access(Some(&Secret::new("token-2"))).await.unwrap_err();
+    let failure = sessions[1].access(Some(&Secret::new("new"))).await.unwrap_err();
     assert!(failure.class == ErrorClass::Auth && failure.text.contains("/login p"), "{failure:?}");
 }
 
