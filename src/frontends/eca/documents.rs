@@ -11,7 +11,7 @@ mod text;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -48,6 +48,8 @@ struct Table {
 
 #[derive(Debug)]
 struct Document {
+    /// Where the links in its path lead, known soon after it was opened: a tool may come another way.
+    real: Arc<OnceLock<PathBuf>>,
     uri: Uri,
     version: i32,
     /// `None`: too large, or not understood; not followed until it comes whole.
@@ -94,7 +96,8 @@ impl Documents {
         // An editor may open a document with changes of an earlier session.
         let state = kept.as_ref().map_or(State::Saved, |text| State::Checking(check(&path, text)));
         table.bytes += kept.as_ref().map_or(0, String::len);
-        table.open.insert(path, Document { uri, version, text: kept, state });
+        let real = real_path(&path);
+        table.open.insert(path, Document { real, uri, version, text: kept, state });
     }
 
     pub(super) fn changed(&self, uri: &Uri, version: i32, changes: &[TextDocumentContentChangeEvent]) {
@@ -186,17 +189,17 @@ impl Documents {
 
     /// Whether this is what the editor has, as far as it has told.
     pub(super) fn is(&self, path: &Path, text: &str) -> bool {
-        self.table().open.get(path).is_some_and(|document| document.text.as_deref() == Some(text))
+        self.table().find(path).is_some_and(|document| document.text.as_deref() == Some(text))
     }
 
     fn look(&self, path: &Path) -> Option<(State, Uri, i32, Option<String>)> {
         let table = self.table();
-        let document = table.open.get(path)?;
+        let document = table.find(path)?;
         Some((document.state.clone(), document.uri.clone(), document.version, document.text.clone()))
     }
 
     fn note_same(&self, path: &Path, version: i32) {
-        if let Some(document) = self.table().open.get_mut(path)
+        if let Some(document) = self.table().find_mut(path)
             && document.version == version
         {
             document.state = State::Saved;
@@ -213,11 +216,35 @@ impl Table {
         text.len() <= MOST_BYTES && self.bytes + text.len() <= MOST_BYTES_IN_ALL
     }
 
+    fn find(&self, path: &Path) -> Option<&Document> {
+        let leads_there = |document: &&Document| document.real.get().is_some_and(|real| real == path);
+        self.open.get(path).or_else(|| self.open.values().find(leads_there))
+    }
+
+    fn find_mut(&mut self, path: &Path) -> Option<&mut Document> {
+        if self.open.contains_key(path) {
+            return self.open.get_mut(path);
+        }
+        self.open.values_mut().find(|document| document.real.get().is_some_and(|real| real == path))
+    }
+
     fn close(&mut self, path: &Path) {
         if let Some(Document { text: Some(text), .. }) = self.open.remove(path) {
             self.bytes -= text.len();
         }
     }
+}
+
+fn real_path(path: &Path) -> Arc<OnceLock<PathBuf>> {
+    let (path, real) = (path.to_owned(), Arc::new(OnceLock::new()));
+    let found = Arc::clone(&real);
+    tokio::task::spawn_blocking(move || {
+        // What does not exist yet has no links to follow.
+        if let Ok(real) = path.canonicalize() {
+            let _ = found.set(real);
+        }
+    });
+    real
 }
 
 /// Whether `text` is not what the disk has; known soon.

@@ -91,6 +91,27 @@ async fn changes_of_an_earlier_session_and_new_documents_are_unsaved_from_the_st
     lab.documents.changed(&"untitled:Untitled-1".parse().unwrap(), 2, &[]);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_document_is_known_by_the_place_where_its_links_lead() {
+    let lab = Lab::new();
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().canonicalize().unwrap().join("real.txt");
+    fs::write(&real, "one").unwrap();
+    std::os::unix::fs::symlink(&real, lab.path()).unwrap();
+    lab.documents.opened(lab.uri(), 1, "one".into());
+    lab.type_in(2, "my ");
+    while lab.documents.table().find(&real).is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(lab.documents.held(&real).await, Held::Unsaved(unsaved) if unsaved.text == "my one"));
+    assert!(lab.documents.is(&real, "my one") && lab.documents.is(&lab.path(), "my one"));
+    fs::write(&real, "my one").unwrap();
+    assert_eq!(lab.documents.held(&real).await, Held::Nothing);
+    fs::write(&real, "theirs").unwrap();
+    assert_eq!(lab.unsaved().await, None, "by either name");
+}
+
 #[tokio::test]
 async fn a_document_that_is_too_large_is_known_to_be_changed_and_no_more() {
     let lab = Lab::new();
