@@ -80,13 +80,17 @@ fn source(module: &str, file: &str) -> String {
 /// The constant that holds a method's name.
 fn constant(module: &str, method: &Method) -> String {
     let table = source(module, "methods");
-    let (before, _) = table.split_once(&format!(": &str = \"{}\"", method.name)).expect("a constant");
+    let found = table.split_once(&format!(": &str = \"{}\"", method.name));
+    assert!(found.is_some(), "no constant for {}", method.name);
+    let (before, _) = found.unwrap_or_default();
     before.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
 /// What stands below a heading, up to the next one of its kind.
 fn section<'a>(text: &'a str, heading: &str) -> &'a str {
-    let (_, below) = text.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}"));
+    let found = text.split_once(&format!("\n## {heading}\n"));
+    assert!(found.is_some(), "no heading {heading}");
+    let (_, below) = found.unwrap_or_default();
     below.split_once("\n## ").map_or(below, |(section, _)| section)
 }
 
