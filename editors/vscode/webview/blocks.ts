@@ -324,6 +324,7 @@ class Question implements Drawn {
     asked.innerHTML = render(block.question);
     if (block.answer !== undefined) {
       const answer = block.answer === null ? "Not answered." : block.answer;
+      this.element.classList.add("over");
       this.element.replaceChildren(asked, h("p", { class: "answered" }, answer));
       return;
     }

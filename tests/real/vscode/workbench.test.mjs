@@ -44,6 +44,11 @@ function see(selector, text) {
   return chat.locator(selector, { hasText: text }).last().waitFor();
 }
 
+/** Waits until the last answer has begun so far. */
+function answered(text) {
+  return wait(`an answer with ${text}`, async () => (await chat.locator(".block.text").last().innerText()).includes(text));
+}
+
 async function type(text) {
   const field = chat.locator("textarea");
   await field.fill(text);
@@ -154,7 +159,7 @@ check("an edit is rejected from the diff editor, and with a key on the call", as
 
 check("a stop with Escape", async () => {
   await type("words 5000 20");
-  await see(".block.text", "word3 ");
+  await answered("word3 ");
   await chat.locator("textarea").press("Escape");
   await idle();
   await see(".block.system", "Stopped");
@@ -187,6 +192,28 @@ check("the selection goes along", async () => {
   const request = await lastRequest();
   assert.match(request, /good morning/);
   assert.ok(!(await chat.locator(".chip").count()));
+});
+
+check("a selection is rewritten once its proposal is accepted", async () => {
+  await openFile("main.rs");
+  await page.locator(".monaco-editor .view-line", { hasText: "good morning" }).first().click();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Shift+End");
+  await palette("ECA: Rewrite Selection…");
+  await page.locator(".quick-input-widget", { hasText: "Rewrite the selection how?" }).waitFor();
+  await page.locator(".quick-input-widget input").fill('say println!("rewritten");');
+  await page.keyboard.press("Enter");
+  await page.locator(".tab", { hasText: "main.rs (proposed rewrite)" }).waitFor();
+  await page.locator(".monaco-diff-editor .modified .view-line", { hasText: "rewritten" }).waitFor();
+  await picture(page, "workbench-rewrite");
+  await page.locator(".notifications-toasts").getByRole("button", { name: "Replace" }).click();
+  await page.locator(".tab", { hasText: "proposed rewrite" }).waitFor({ state: "detached" });
+  await page.locator(".monaco-editor .view-line", { hasText: "rewritten" }).first().waitFor();
+  // It is in the editor, where it can be undone; the file on the disk is the user's to save.
+  assert.match(place.read(), /good morning/);
+  await page.locator(".monaco-editor .view-line", { hasText: "rewritten" }).first().click();
+  await page.keyboard.press("Control+z");
+  await page.locator(".monaco-editor .view-line", { hasText: "good morning" }).first().waitFor();
 });
 
 check("problems that VS Code knows reach the model", async () => {
@@ -243,7 +270,7 @@ check("another model is picked, in another chat", async () => {
 
 check("a server that is killed is started again, and the chat goes on", async () => {
   await type("words 5000 20");
-  await see(".block.text", "word3 ");
+  await answered("word3 ");
   const old = serverProcess();
   assert.ok(old, "the server's process was not found");
   process.kill(Number(old), "SIGKILL");
