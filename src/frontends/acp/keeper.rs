@@ -32,12 +32,22 @@ pub(super) struct Keeper {
     /// Makes prompts wait until the configuration is complete.
     pub(super) hold: Option<PromptHold>,
     pub(super) commands_changed: Arc<Notify>,
+    /// What the user has been told.
+    pub(super) reported: Vec<ConfigProblem>,
+    pub(super) told_withheld: Vec<String>,
 }
 
 impl Keeper {
     /// Begins once the session's answer is queued. `ask_models`: whether the providers are asked for
     /// their models.
-    pub(super) fn begin(self, ask_models: bool) {
+    pub(super) fn begin(mut self, ask_models: bool) {
+        // Before the first prompt can come: a client without a place for notices hears them with it.
+        for problem in std::mem::take(&mut self.brought.problems) {
+            self.session.voice.notice(NoticeLevel::Warning, &problem);
+        }
+        if self.hold.is_none() {
+            self.report();
+        }
         let (session, changed) = (Arc::clone(&self.session), Arc::clone(&self.commands_changed));
         let closed = session.closed.clone();
         let (starting, other) = (Arc::clone(&session), Arc::clone(&session));
@@ -69,12 +79,7 @@ impl Keeper {
 
     async fn run(mut self) {
         let mut used = self.loaded.config.clone();
-        let mut reported = Vec::new();
-        let mut told_withheld = Vec::new();
         let hold = self.hold.take();
-        for problem in std::mem::take(&mut self.brought.problems) {
-            self.session.voice.notice(NoticeLevel::Warning, &problem);
-        }
         self.session.tell_commands().await;
         let mut watch = Watch::new();
         watch.set(self.surroundings.files_to_watch(&self.loaded));
@@ -86,7 +91,7 @@ impl Keeper {
         let mut unsure = 0;
         loop {
             self.session.servers.configure(&used, &self.session.workspace);
-            self.report(&mut reported, &mut told_withheld);
+            self.report();
             // A folder that came or went may have hidden a change, which is then one.
             let is_news = watch.set(self.surroundings.files_to_watch(&self.loaded));
             unsure = if is_news { unsure + 1 } else { 0 };
@@ -126,19 +131,19 @@ impl Keeper {
     }
 
     /// Says what is wrong and has not been said.
-    fn report(&self, reported: &mut Vec<ConfigProblem>, told_withheld: &mut Vec<String>) {
+    fn report(&mut self) {
         let problems: Vec<_> = self.loaded.problems.iter().chain(&self.of_registry).cloned().collect();
-        for problem in problems.iter().filter(|problem| !reported.contains(problem)) {
+        for problem in problems.iter().filter(|problem| !self.reported.contains(problem)) {
             tracing::warn!(%problem, "configuration");
             self.session.voice.notice(NoticeLevel::Warning, &format!("Configuration: {problem}"));
         }
-        *reported = problems;
+        self.reported = problems;
         for withheld in &self.loaded.withheld {
             let text = format!("{} {}", withheld_text(withheld), trust_command(withheld));
-            if !told_withheld.contains(&text) {
+            if !self.told_withheld.contains(&text) {
                 tracing::warn!(file = %withheld.file.display(), "a workspace file is not trusted");
                 self.session.voice.notice(NoticeLevel::Warning, &text);
-                told_withheld.push(text);
+                self.told_withheld.push(text);
             }
         }
     }

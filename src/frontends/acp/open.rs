@@ -125,6 +125,8 @@ fn build(ground: &Ground, chat: ChatId, wanted: Wanted, kept: Option<StoredChat>
         shared_memory: Arc::clone(&ground.memory),
         hold,
         commands_changed,
+        reported: Vec::new(),
+        told_withheld: Vec::new(),
     };
     Ok(Opened { session, keeper })
 }
