@@ -137,8 +137,8 @@ async fn sessions_are_listed_by_folder_and_deleted_for_good() {
     assert!(newest["updatedAt"].as_str().unwrap().contains('T'), "{newest}");
     let of = |cwd: Value| Some(json!({"cwd": cwd}));
     let workspace = json!(acp.workspace());
-    assert_eq!(ids(&acp.request_raw("session/list", of(workspace)).await), [one.clone()]);
-    assert_eq!(ids(&acp.request_raw("session/list", of(json!(other))).await), [two.clone()]);
+    assert_eq!(ids(&acp.request_raw("session/list", of(workspace)).await), [one.as_str()]);
+    assert_eq!(ids(&acp.request_raw("session/list", of(json!(other))).await), [two.as_str()]);
     assert_eq!(ids(&acp.request_raw("session/list", of(json!("/nobody/works/here"))).await), Vec::<String>::new());
     assert_eq!(acp.request_raw("session/list", of(json!("relative"))).await["error"]["code"], -32602);
     assert_eq!(acp.request_raw("session/list", Some(json!({"cursor": "x"}))).await["error"]["code"], -32602);
@@ -147,7 +147,7 @@ async fn sessions_are_listed_by_folder_and_deleted_for_good() {
         let deleted = acp.request_raw("session/delete", Some(json!({"sessionId": id}))).await;
         assert_eq!(deleted["result"], json!({}), "{deleted}");
     }
-    assert_eq!(ids(&acp.request_raw("session/list", None).await), [two.clone()]);
+    assert_eq!(ids(&acp.request_raw("session/list", None).await), [two.as_str()]);
     for method in ["session/load", "session/resume"] {
         let params = again(&acp, &one);
         let gone = acp.request_raw(method, Some(params)).await;

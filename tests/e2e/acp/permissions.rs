@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Acp, selected};
 use crate::mock_llm::{MockLlm, Script};
@@ -74,14 +74,13 @@ async fn a_rejected_call_fails_and_nothing_is_written() {
     let file = acp.workspace().join("a.txt");
     let session = acp.session().await;
     // Saying no, saying nothing sensible, and saying that one cannot ask are all no consent.
-    let answers: [fn(&Value) -> Result<Value, i64>; 3] =
-        [|_| Ok(selected("reject_once")), |_| Ok(selected("whatever")), |_| Err(-32603)];
+    let answers = [Ok(selected("reject_once")), Ok(selected("whatever")), Err(-32603)];
     for (number, answer) in answers.into_iter().enumerate() {
         let call = format!("w{number}");
         model.push(write(&call, &file.display().to_string(), "new\n"));
         model.push(Script::text_stream(&["as you wish"]));
         let id = acp.start_prompt(&session, "write");
-        let turn = acp.rest_with(id, answer).await;
+        let turn = acp.rest_with(id, |_| answer.clone()).await;
         assert_eq!(turn.stop_reason(), "end_turn");
         let last = turn.call(&call).pop().unwrap().clone();
         assert_eq!(last["status"], "failed");

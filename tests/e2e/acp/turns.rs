@@ -97,8 +97,8 @@ async fn a_diff_has_both_texts_whole() {
     assert_eq!(turn.stop_reason(), "end_turn", "{:?}", turn.messages);
     let diff = |call: &str| {
         let updates = turn.call(call);
-        let content = updates.iter().flat_map(|update| update["content"].as_array().into_iter().flatten());
-        content.filter(|content| content["type"] == "diff").cloned().next().unwrap_or_else(|| panic!("{updates:?}"))
+        let mut content = updates.iter().flat_map(|update| update["content"].as_array().into_iter().flatten());
+        content.find(|content| content["type"] == "diff").cloned().unwrap_or_else(|| panic!("{updates:?}"))
     };
     let changed = "one\n2\nthree\n";
     assert_eq!(diff("e"), json!({"type": "diff", "path": file, "oldText": old, "newText": changed}));
