@@ -11,8 +11,8 @@ use crate::mock_llm::{CapturedRequest, MockLlm, Script};
 use crate::peer::outline::text_by;
 use crate::process::{Launch, RealServer};
 
-/// The history itself is killed two hundred times elsewhere; this is about the turns on top of it.
-const KILLS: usize = 40;
+/// The history alone is killed as often elsewhere; this is about the turns on top of it.
+const KILLS: usize = 200;
 /// A turn of the script has about so many messages.
 const LONGEST_LIFE: u64 = 60;
 
