@@ -15,4 +15,5 @@ mod frames;
 mod kills;
 mod lines;
 mod process;
+mod proxy;
 mod streams;
