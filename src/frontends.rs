@@ -16,5 +16,10 @@ mod method;
 mod queue;
 mod traffic;
 
+use std::time::Duration;
+
 pub use assemble::Surroundings;
 pub use method::Method;
+
+/// What is queued for the client when we leave gets so much time to be written.
+const FLUSH_DEADLINE: Duration = Duration::from_millis(300);

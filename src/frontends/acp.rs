@@ -36,7 +36,7 @@ use std::io::{self, Read, Write};
 use std::pin::pin;
 use std::time::Duration;
 
-use crate::frontends::{Surroundings, traffic};
+use crate::frontends::{FLUSH_DEADLINE, Surroundings, traffic};
 use crate::process::signals;
 use crate::transport::newline::{self, Connection, Dialect};
 use desk::Desk;
@@ -46,8 +46,6 @@ pub use methods::METHODS;
 const CLOSE_DEADLINE: Duration = Duration::from_secs(3);
 /// The history is written in this time, or its thread goes on alone.
 const STORE_DEADLINE: Duration = Duration::from_millis(500);
-/// What is queued for the client when we leave gets so much time to be written.
-const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
 
 /// Serves one client until it leaves, then ends all work in order. An error means that it could not
 /// even begin.

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::frontends::assemble::workspace_in;
-use crate::frontends::{Surroundings, traffic};
+use crate::frontends::{FLUSH_DEADLINE, Surroundings, traffic};
 use crate::process::signals;
 use crate::transport::envelope::{INVALID_PARAMS, Rules};
 use crate::transport::newline::{self, Connection, Dialect};
@@ -48,8 +48,6 @@ const DIALECT: Dialect = Dialect {
 };
 /// What was asked for when we leave, except for turns, gets so much time to be answered.
 const ANSWER_DEADLINE: Duration = Duration::from_millis(500);
-/// What is queued for the client when we leave gets so much time to be written.
-const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
 
 /// Serves one client until it leaves, then ends all work in order. `folder` is what it works in: the
 /// contract has no word for it. An error means that it could not even begin.

@@ -28,9 +28,8 @@ mod spec;
 
 use std::io::{self, Read, Write};
 use std::pin::pin;
-use std::time::Duration;
 
-use crate::frontends::{Surroundings, traffic};
+use crate::frontends::{FLUSH_DEADLINE, Surroundings, traffic};
 use crate::process::signals;
 use crate::transport::envelope::{INVALID_PARAMS, Rules};
 use crate::transport::newline::{self, Connection, Dialect};
@@ -41,8 +40,6 @@ pub use methods::METHODS;
 /// A specification may have 50 MB, and is escaped once more inside of a line.
 const DIALECT: Dialect =
     Dialect { rules: Rules { null_ids: false, scalar_params: INVALID_PARAMS, ..Rules::JSON_RPC }, ..Dialect::JSON_RPC };
-/// What is queued for the client when we leave gets so much time to be written.
-const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
 
 /// Serves one client until it leaves, then ends all work in order. An error means that it could not
 /// even begin.

@@ -25,14 +25,13 @@ mod to_wire;
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tower::Service;
 use tower_lsp::jsonrpc::{Request, Response};
 use tower_lsp::{ClientSocket, ExitedError};
 
-use crate::frontends::{Surroundings, traffic};
+use crate::frontends::{FLUSH_DEADLINE, Surroundings, traffic};
 use crate::process::signals;
 use crate::transport::{Framing, Incoming, Outbox, Pending, ReaderLimits, outbox, spawn_reader};
 use client::Client;
@@ -43,8 +42,6 @@ use start::Starter;
 
 /// Messages that may wait between the reader and the dispatcher.
 const INCOMING: usize = 64;
-/// What is queued for the client when we leave gets so much time to be written.
-const FLUSH_DEADLINE: Duration = Duration::from_millis(300);
 
 /// The service without our transport, for another server loop: a test runs it under the framework's
 /// own, to show that only the transport is ours. What the engine says by itself goes to `output`.

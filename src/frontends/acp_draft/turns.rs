@@ -120,7 +120,7 @@ impl Turns {
                     let params = json!({"threadId": chat.as_str(), "chunk": chunk(piece)});
                     self.peer.unawaited(STREAM_MESSAGE_CHUNK, &params, Some(Arc::clone(&key)))
                 };
-                pieces(text).map(frame).collect()
+                text::pieces(text, LONGEST_CHUNK).map(frame).collect()
             }
         }
     }
@@ -147,7 +147,7 @@ impl Turns {
                     Some(problem) => format!("{said}\n\n{problem}"),
                     None => said,
                 };
-                let mut chunks: Vec<Value> = pieces(&text).map(chunk).collect();
+                let mut chunks: Vec<Value> = text::pieces(&text, LONGEST_CHUNK).map(chunk).collect();
                 if chunks.is_empty() {
                     chunks.push(chunk(""));
                 }
@@ -190,15 +190,6 @@ fn rejection(call: &ToolCallEvent) -> Option<String> {
         return None;
     };
     Some(format!("\n\n[`{}` was not allowed to run.]\n\n", call.name))
-}
-
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let piece = text::prefix(rest, LONGEST_CHUNK);
-        rest = &rest[piece.len()..];
-        (!piece.is_empty()).then_some(piece)
-    })
 }
 
 #[cfg(test)]
