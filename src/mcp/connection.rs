@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
 use rmcp::RoleClient;
 use rmcp::model::{ServerCapabilities, ServerPeerInfo};
 use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken, serve_client};
@@ -33,8 +33,8 @@ pub(super) struct Connection {
     pub(super) closed: CancellationToken,
     /// Of a server that is a process.
     pub(super) process: Option<Process>,
-    /// Ends with the connection.
-    pub(super) serving: BoxFuture<'static, ()>,
+    /// Ends with the connection; more than one waits for it, so it may be asked again after that.
+    pub(super) serving: MaybeDone<BoxFuture<'static, ()>>,
     pub(super) info: Arc<ServerPeerInfo>,
     pub(super) tools: Vec<rmcp::model::Tool>,
     cancel: RunningServiceCancellationToken,
@@ -142,11 +142,13 @@ async fn established(
         signals,
         closed,
         process,
-        serving: async move {
-            let _ = running.waiting().await;
-            ended.cancel();
-        }
-        .boxed(),
+        serving: maybe_done(
+            async move {
+                let _ = running.waiting().await;
+                ended.cancel();
+            }
+            .boxed(),
+        ),
         info,
         tools: Vec::new(),
         cancel,
