@@ -1,6 +1,7 @@
 //! Making a connection to a server, from nothing to its list of tools.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
@@ -131,28 +132,7 @@ async fn established(
     ends: Ends,
     process: Option<Process>,
 ) -> Result<Connection, Failure> {
-    let Ends { calls, signals, closed } = ends;
-    let peer = running.peer().clone();
-    let info = peer.peer_info().ok_or_else(|| Failure::Passing("it did not introduce itself".to_owned()))?;
-    let live = Live::new(shared.name(), peer, calls, Arc::clone(&signals), closed.clone(), definition.timeout);
-    let cancel = running.cancellation_token();
-    let ended = closed.clone();
-    let mut connection = Connection {
-        live,
-        signals,
-        closed,
-        process,
-        serving: maybe_done(
-            async move {
-                let _ = running.waiting().await;
-                ended.cancel();
-            }
-            .boxed(),
-        ),
-        info,
-        tools: Vec::new(),
-        cancel,
-    };
+    let mut connection = Connection::new(shared.name(), running, ends, process, definition.timeout)?;
     if connection.capabilities().logging.is_some() {
         connection.live.ask_for_logs().await;
     }
@@ -183,12 +163,33 @@ fn silent(definition: &Definition) -> Failure {
 }
 
 impl Connection {
+    fn new(
+        server: &str,
+        running: Running,
+        ends: Ends,
+        process: Option<Process>,
+        timeout: Duration,
+    ) -> Result<Self, Failure> {
+        let Ends { calls, signals, closed } = ends;
+        let peer = running.peer().clone();
+        let info = peer.peer_info().ok_or_else(|| Failure::Passing("it did not introduce itself".to_owned()))?;
+        let live = Live::new(server, peer, calls, Arc::clone(&signals), closed.clone(), timeout);
+        let cancel = running.cancellation_token();
+        let ended = closed.clone();
+        let serving = async move {
+            let _ = running.waiting().await;
+            ended.cancel();
+        };
+        let serving = maybe_done(serving.boxed());
+        Ok(Self { live, signals, closed, process, serving, info, tools: Vec::new(), cancel })
+    }
+
     pub(super) fn capabilities(&self) -> &ServerCapabilities {
         &self.info.capabilities
     }
 
     /// Closes it: a process reads the end of its input and has a moment to leave by itself.
-    pub(super) async fn end(self, patience: std::time::Duration) {
+    pub(super) async fn end(self, patience: Duration) {
         self.cancel.cancel();
         self.closed.cancel();
         let Self { process, mut serving, .. } = self;
@@ -205,5 +206,46 @@ impl Connection {
             Some(process) => child::post_mortem(process).await,
             None => Failure::Passing("the connection is closed".to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_ended_by_itself_is_closed_like_any_other() {
+        let (mut output, ours) = duplex(4096);
+        let (mine, input) = duplex(4096);
+        let ends = Ends { calls: Arc::default(), signals: Arc::default(), closed: CancellationToken::new() };
+        let handler = Handler {
+            server: "s".to_owned(),
+            calls: Arc::clone(&ends.calls),
+            signals: Arc::clone(&ends.signals),
+            roots: Arc::default(),
+            can_ask: false,
+            closed: ends.closed.clone(),
+            secrets: Arc::default(),
+        };
+        let transport = PipeTransport::new("s", ours, mine, ends.closed.clone());
+        let server = async {
+            let mut lines = BufReader::new(input).lines();
+            let request: serde_json::Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+            let result = json!({
+                "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"},
+            });
+            let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+            output.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+            lines.next_line().await.unwrap().expect("it is told that we are ready");
+            drop(output);
+        };
+        let (running, ()) = tokio::join!(serve_client(handler, Limited::new(transport)), server);
+        let mut connection = Connection::new("s", running.unwrap(), ends, None, Duration::from_secs(5)).ok().unwrap();
+        (&mut connection.serving).await;
+        assert!(connection.closed.is_cancelled());
+        connection.end(Duration::from_secs(5)).await;
     }
 }
