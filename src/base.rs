@@ -1,6 +1,7 @@
 //! What every layer may use: identifiers, time, small text helpers. Knows no other module.
 
 pub mod ids;
+pub mod task;
 pub mod text;
 pub mod time;
 pub mod transit;

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::task;
 use crate::config::commands::{CommandCall, Memory};
 use crate::config::trust::Withheld;
 use crate::config::{ConfigProblem, CustomizationConfig};
@@ -118,7 +119,7 @@ impl Customization {
 
     async fn load_beside(sources: &Arc<Sources>, memory: &Memory) -> (Self, Vec<ConfigProblem>) {
         let (sources, memory) = (sources.clone(), memory.clone());
-        tokio::task::spawn_blocking(move || Self::load(&sources, &memory)).await.unwrap_or_else(|error| {
+        task::blocking(move || Self::load(&sources, &memory)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "customization could not be read");
             Default::default()
         })

@@ -41,6 +41,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::base::task;
 use crate::config::Config;
 use crate::http::Client;
 use crate::tool::{Content, Tool};
@@ -303,7 +304,7 @@ impl Servers {
         let actor = Actor::new(Arc::clone(&shared), Arc::clone(&orders));
         // One process at a time: an older one of the same name ends first.
         let before = known.ending.remove(name);
-        let task = tokio::spawn(async move {
+        let task = task::spawn(async move {
             if let Some(before) = before {
                 let _ = before.await;
             }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::base::task;
 use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs, pages};
 use crate::config::load;
 use crate::frontends::{Surroundings, acp, chats, copilot, eca, manage, stdio, terminal};
@@ -74,11 +75,11 @@ fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> 
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let serving = match contract {
-            Contract::Eca => tokio::spawn(eca::serve(input, output, surroundings)),
-            Contract::Acp => tokio::spawn(acp::serve(input, output, surroundings)),
-            Contract::AcpDraft => tokio::spawn(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings)),
-            Contract::Copilot => tokio::spawn(copilot::serve(input, output, surroundings)),
-            Contract::OfTheClient => tokio::spawn(stdio::serve(input, output, surroundings)),
+            Contract::Eca => task::spawn(eca::serve(input, output, surroundings)),
+            Contract::Acp => task::spawn(acp::serve(input, output, surroundings)),
+            Contract::AcpDraft => task::spawn(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings)),
+            Contract::Copilot => task::spawn(copilot::serve(input, output, surroundings)),
+            Contract::OfTheClient => task::spawn(stdio::serve(input, output, surroundings)),
         };
         serving.await
     });

@@ -55,7 +55,9 @@ fn unusable(file: &Path, mark: &str) -> Result<(), String> {
     if !text.contains(mark) {
         return Err(format!("{} is not in PEM format; it is not used", file.display()));
     }
-    if text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED") {
+    // Only a key can be; a bundle of certificates is long to look through.
+    let is_key = mark.ends_with("KEY");
+    if is_key && (text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")) {
         return Err(format!(
             "{} is encrypted, which is not supported; write the key without a passphrase \
              (openssl pkey -in encrypted.pem -out plain.pem) into a file that only you can read",

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::base::task;
+
 const POLL_EVERY: Duration = Duration::from_secs(3);
 /// An editor writes a file in several steps; they count as one change.
 const QUIET: Duration = Duration::from_millis(200);
@@ -114,7 +116,7 @@ impl Poll {
             let files: Vec<PathBuf> = self.stamps.keys().cloned().collect();
             let look =
                 move || files.into_iter().map(|file| (stamp(&file), file)).map(|(stamp, file)| (file, stamp)).collect();
-            let Ok(now) = tokio::task::spawn_blocking(look).await else { continue };
+            let Ok(now) = task::blocking(look).await else { continue };
             if now != self.stamps {
                 self.stamps = now;
                 return;

@@ -27,6 +27,7 @@ pub use table::Kind;
 use table::{Id, Table};
 pub(in crate::context) use walk::walk_builder;
 
+use crate::base::task;
 use crate::config::IndexConfig;
 
 /// So long the first question waits for the walk.
@@ -166,7 +167,7 @@ impl Index {
         self.walked_within(patience).await;
         self.refresh();
         let shared = Arc::clone(&self.shared);
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = task::blocking(move || {
             let table = shared.table();
             let ids = table.in_order();
             let views = ids.into_iter().filter_map(|id| table.view(id));
@@ -196,7 +197,7 @@ impl Index {
 
     fn start(&self) {
         if !self.shared.is_started.swap(true, Ordering::Relaxed) {
-            tokio::spawn(keeper::keep(Arc::clone(&self.shared)));
+            task::spawn(keeper::keep(Arc::clone(&self.shared)));
         }
     }
 
@@ -249,7 +250,7 @@ impl Shared {
             Some(plan) => plan,
             None => {
                 let (shared, needle) = (Arc::clone(&self), Arc::clone(needle));
-                tokio::task::spawn_blocking(move || shared.candidates(&shared.table(), &needle)).await.ok()?
+                task::blocking(move || shared.candidates(&shared.table(), &needle)).await.ok()?
             }
         };
         let searched = candidates.to;
@@ -258,9 +259,7 @@ impl Shared {
         let part = |number: usize| {
             let (shared, candidates, needle) = (Arc::clone(&self), candidates.clone(), Arc::clone(needle));
             let stop = Arc::clone(&stop.0);
-            tokio::task::spawn_blocking(move || {
-                shared.search_part(layout, &candidates, (number, parts), &needle, limit, &stop)
-            })
+            task::blocking(move || shared.search_part(layout, &candidates, (number, parts), &needle, limit, &stop))
         };
         let mut work = join_all((0..parts).map(part));
         let results = tokio::select! {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::index::{Hit, Index, Kind, patience};
 use super::paths::{Places, without_dots};
 
+use crate::base::task;
+
 /// One query offers no more than this, whatever the configuration says.
 const MOST_OFFERED: usize = 1_000;
 /// A directory with more entries is listed in part.
@@ -117,7 +119,7 @@ async fn listed(text: &str, places: &Places, limit: usize) -> Vec<Hit> {
     };
     let directories = places.meant_by(directory);
     let start = start.to_owned();
-    let listing = tokio::task::spawn_blocking(move || {
+    let listing = task::blocking(move || {
         let mut hits: Vec<Hit> = directories.iter().flat_map(|directory| list(directory, &start, limit)).collect();
         // A directory that is named in full is looked into as well.
         if !start.is_empty() {

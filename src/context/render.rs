@@ -20,6 +20,7 @@ use super::mention::mentions;
 use super::paths::Places;
 pub use super::share::Budget;
 use super::{files, repo_map, web};
+use crate::base::task;
 use crate::config::IndexConfig;
 use crate::http::Client;
 use crate::llm::{Image, Part};
@@ -190,7 +191,7 @@ async fn mentioned(message: &str, places: &Places) -> Vec<Context> {
         return Vec::new();
     }
     let (message, places) = (message.to_owned(), places.clone());
-    let found = tokio::task::spawn_blocking(move || mentions(&message, &places));
+    let found = task::blocking(move || mentions(&message, &places));
     let Ok(Ok(found)) = tokio::time::timeout(PATIENCE, found).await else { return Vec::new() };
     let context = |mention: super::mention::Mention| {
         let path = mention.path.to_string_lossy().into_owned();
@@ -266,7 +267,7 @@ async fn gather(context: Context, sources: &Sources, max: usize) -> (String, Res
 }
 
 async fn on_disk(read: impl FnOnce() -> Result<Item, String> + Send + 'static) -> Result<Item, String> {
-    match tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(read)).await {
+    match tokio::time::timeout(PATIENCE, task::blocking(read)).await {
         Ok(Ok(item)) => item,
         Ok(Err(_)) => Err("could not be read".to_owned()),
         Err(_) => Err("the disk did not answer in time".to_owned()),

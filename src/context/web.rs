@@ -8,6 +8,7 @@ use std::time::Duration;
 use encoding_rs::Encoding;
 use htmd::{HtmlToMarkdown, Node};
 
+use crate::base::task;
 use crate::base::text::prefix;
 use crate::http::{Client, Document, GetLimits};
 use simplify::simplify;
@@ -41,7 +42,7 @@ pub struct WebText {
 pub async fn read(http: &Client, url: &str) -> Result<WebText, String> {
     let document = http.get(url, LIMITS).await.map_err(|error| error.to_string())?;
     // Large pages take a while to convert.
-    let conversion = tokio::task::spawn_blocking(move || convert(document));
+    let conversion = task::blocking(move || convert(document));
     match tokio::time::timeout(LIMITS.time, conversion).await {
         Ok(Ok(converted)) => converted,
         Ok(Err(_)) => Err("the page could not be converted to text".to_owned()),

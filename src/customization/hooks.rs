@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::base::task;
 use crate::base::text::prefix;
 use crate::base::{ChatId, ToolCallId};
 use crate::config::files::resolve;
@@ -200,7 +201,7 @@ async fn start(
         HookProgram::File(file) => {
             let (file, places) = (PathBuf::from(file), [setting.config_dir.clone(), directory.to_owned()]);
             let home = setting.home.clone();
-            let found = tokio::task::spawn_blocking(move || find_script(&file, &places, home.as_deref())).await;
+            let found = task::blocking(move || find_script(&file, &places, home.as_deref())).await;
             let (script, runs_by_itself) = found.map_err(std::io::Error::other)??;
             let script = script.into_os_string();
             let no_arguments: [std::ffi::OsString; 0] = [];

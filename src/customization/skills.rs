@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::arguments::Placeholders;
 use super::read::{Document, Origin, Reader, directory};
 use super::{Sources, fields};
+use crate::base::task;
 use crate::config::commands::Memory;
 
 const FILE: &str = "SKILL.md";
@@ -107,7 +108,7 @@ impl Skills {
         // Once to see what its commands are, once with what they printed.
         for _ in 0..2 {
             let (file, sources, known) = (skill.directory.join(FILE), sources.clone(), memory.clone());
-            let read = tokio::task::spawn_blocking(move || read_now(&file, &sources, &known)).await;
+            let read = task::blocking(move || read_now(&file, &sources, &known)).await;
             match read.map_err(|_| "The skill could not be read.".to_owned())? {
                 Read::Text(text) => {
                     return Ok(LoadedSkill { name: skill.name, directory: skill.directory, text });

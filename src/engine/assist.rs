@@ -13,6 +13,7 @@ use super::ask::{self, Answer, Question};
 use super::{Engine, Settings, Shared, request};
 use crate::approval;
 use crate::base::ModelId;
+use crate::base::task;
 use crate::customization::prompt::{self, Selection};
 use crate::llm::{Delta, LlmError, ModelInfo};
 use crate::providers::Guide;
@@ -227,7 +228,7 @@ async fn read(path: PathBuf) -> Option<String> {
         let readable = found.is_file() && found.len() <= MAX_FILE_BYTES;
         readable.then(|| std::fs::read(&path).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())
     };
-    tokio::task::spawn_blocking(read).await.ok().flatten()
+    task::blocking(read).await.ok().flatten()
 }
 
 /// The configured model, else the one the user chats with, else the default.

@@ -29,6 +29,7 @@ use super::prompt::{Accepted, Prompt};
 use super::subagent::{Lineage, Report, SubagentSink, Task};
 use super::turn::{Cause, ConnectionReport, OpenState, Totals, Turn, TurnEnd, TurnEvent};
 use super::{Pace, Shared, mcp_parts};
+use crate::base::task;
 use crate::base::{ChatId, ModelId};
 use crate::llm::{Message, Provider};
 use crate::store::StoreError;
@@ -164,7 +165,7 @@ pub(super) fn spawn(id: ChatId, origin: Origin, shared: Arc<Shared>, lineage: Op
         report: None,
         ended: TurnEnd::Finished,
     };
-    tokio::spawn(actor.run());
+    task::spawn(actor.run());
     ChatHandle { inbox: sender, live }
 }
 
@@ -367,7 +368,7 @@ impl ChatActor {
             steps: self.lineage.clone(),
             end: TurnEnd::Finished,
         };
-        self.running = Some(Running { task: tokio::spawn(turn.run()), events, open, stop });
+        self.running = Some(Running { task: task::spawn(turn.run()), events, open, stop });
     }
 
     async fn emit_status(&self, status: ChatStatus) {

@@ -15,6 +15,7 @@ use super::tools::fetch_rule::{FetchedRules, ScopedRules};
 use super::tools::task::TaskList;
 use super::turn::Totals;
 use crate::approval::{self, Remembered, Roots, Rules, Verdict};
+use crate::base::task;
 use crate::base::{ChatId, ModelId, ToolCallId};
 use crate::config::{Ruling, ToolCallConfig};
 use crate::customization::hooks::ChatFacts;
@@ -202,7 +203,7 @@ impl TurnTools {
     /// Whether a call may run. What has to be found out on the disk is found out elsewhere.
     pub(super) async fn judge(&self, tool: &dyn Tool, arguments: &Arguments, preview: &Preview) -> Verdict {
         let (asked, roots, rules) = (preview.clone(), Arc::clone(&self.roots), Arc::clone(&self.rules));
-        let examining = tokio::task::spawn_blocking(move || approval::examine(&asked, &roots, &rules));
+        let examining = task::blocking(move || approval::examine(&asked, &roots, &rules));
         let Ok(findings) = examining.await else {
             return Verdict { ruling: Ruling::Ask, why: "a check that broke".to_owned(), units: Vec::new() };
         };

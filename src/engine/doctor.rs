@@ -50,7 +50,11 @@ pub(super) async fn report(shared: &Shared, workspace: &Workspace) -> String {
     }
     text.push_str(&withheld_texts(shared, workspace).await);
     text.push_str("\n### MCP servers\n");
-    for server in shared.servers.statuses() {
+    let servers = shared.servers.statuses();
+    if servers.is_empty() {
+        text.push_str("- none configured\n");
+    }
+    for server in servers {
         text.push_str(&format!("- {}: {:?}\n", server.name, server.status));
     }
     text

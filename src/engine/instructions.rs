@@ -11,6 +11,7 @@ use super::emitter::say;
 use super::event::{Event, EventSink, NoticeLevel};
 use super::toolbox::Toolbox;
 use crate::base::ModelId;
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::config::{Config, ConfigProblem};
 use crate::customization::prompt::{self, Environment, Parts, SystemPrompt};
@@ -61,7 +62,7 @@ impl Instructions {
             .map(|kept| Arc::clone(&kept.customization))
         {
             let asked = Arc::clone(&current);
-            let stale = tokio::task::spawn_blocking(move || asked.is_stale()).await.unwrap_or(true);
+            let stale = task::blocking(move || asked.is_stale()).await.unwrap_or(true);
             if !stale {
                 *kept = previous;
                 return current;

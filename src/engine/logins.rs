@@ -12,6 +12,7 @@ use super::chat::Command;
 use super::login::{self, Change, LoginError, LoginMethod, LoginOption, LoginStep};
 use super::{Engine, Event, NoticeLevel, Settings, Shared, emitter};
 use crate::base::ChatId;
+use crate::base::task;
 use crate::config::Secret;
 use crate::providers::oauth::{Opened, Paste, Way};
 
@@ -171,7 +172,7 @@ impl Shared {
         let (sender, outcome) = watch::channel(None);
         let stop = CancellationToken::new();
         self.waiting_logins.put(provider, WaitingLogin { stop: stop.clone(), paste, outcome });
-        tokio::spawn(Arc::clone(self).wait_for_login(option, opened, stop, sender, whom));
+        task::spawn(Arc::clone(self).wait_for_login(option, opened, stop, sender, whom));
         Ok(step)
     }
 
@@ -245,7 +246,7 @@ impl Shared {
 
     async fn keep_key(&self, provider: &str, key: Option<Secret>) -> Result<(), LoginError> {
         let (secrets, id) = (self.secrets.clone(), provider.to_owned());
-        let keeping = tokio::task::spawn_blocking(move || match &key {
+        let keeping = task::blocking(move || match &key {
             Some(key) => secrets.set_api_key(&id, key),
             None => secrets.remove_api_key(&id).map(drop),
         });
@@ -267,7 +268,7 @@ impl Shared {
         emitter::say(&*self.sink, Event::ProviderChanged { id: provider.to_owned() }).await;
         if !listed {
             let (registry, sink) = (self.settings().registry.clone(), Arc::clone(&self.sink));
-            tokio::spawn(async move {
+            task::spawn(async move {
                 if registry.refresh().await {
                     emitter::say(&*sink, Event::ModelsChanged).await;
                 }

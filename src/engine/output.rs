@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::tool_call::Outcome;
+use crate::base::task;
 use crate::base::text;
 use crate::config::ToolCallConfig;
 use crate::tool::{Content, Details, ToolOutput};
@@ -64,7 +65,7 @@ fn cut<'a>(full: &'a str, settings: &ToolCallConfig) -> Option<&'a str> {
 /// The name is ours: a provider's id may hold anything.
 async fn save(full: String, directory: Option<&Path>) -> Result<PathBuf, String> {
     let Some(directory) = directory.map(Path::to_owned) else { return Err("there is no place for it".to_owned()) };
-    let written = tokio::task::spawn_blocking(move || {
+    let written = task::blocking(move || {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::hooks::Hooks;
 use super::{Engine, Event, NoticeLevel, Settings, Shared, emitter};
+use crate::base::task;
 use crate::config::load::Loaded;
 use crate::customization::hooks::{HookEvent, Setting};
 use crate::customization::{Customization, agents};
@@ -46,7 +47,7 @@ impl Shared {
             return;
         }
         let asked = workspace.clone();
-        let key = tokio::task::spawn_blocking(move || crate::workspace::history_key(&asked)).await;
+        let key = task::blocking(move || crate::workspace::history_key(&asked)).await;
         let Ok(key) = key else { return };
         let mut path_keys = vec![key.clone(), workspace.key()];
         path_keys.dedup();

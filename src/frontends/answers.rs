@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
+use crate::base::task;
 use crate::transport::newline::Peer;
 use crate::transport::{Id, Outcome};
 
@@ -31,7 +32,7 @@ impl Answers {
             return;
         };
         let peer = self.peer.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let _ = peer.respond(&id, &outcome).await;
             drop(place);
         });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::config::imported_keys::imported_api_keys;
 use crate::config::load::{self, Loaded, ProcessEnvironment, Sources};
@@ -60,7 +61,7 @@ impl Surroundings {
         let mut round = 0;
         loop {
             let (here, wanted, known) = (self.clone(), wishes.clone(), memory.clone());
-            let reading = tokio::task::spawn_blocking(move || here.configuration(wanted, &known));
+            let reading = task::blocking(move || here.configuration(wanted, &known));
             let loaded = reading.await.unwrap_or_default();
             round += 1;
             let missing = memory.missing(&loaded.commands);

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::task;
 use crate::cli::ChatArgs;
 use crate::config::commands::Memory;
 use crate::config::load::{self, Loaded, ProcessEnvironment};
@@ -155,7 +156,7 @@ fn server_news(sink: Arc<dyn EventSink>) -> Arc<dyn Fn(ServerEvent) + Send + Syn
             }
         };
         if let Some(told) = sink.emit(Event::Notice { level, text }) {
-            tokio::spawn(told);
+            task::spawn(told);
         }
     })
 }
@@ -193,7 +194,7 @@ async fn find_models(conversation: &mut Conversation, interactive: bool, patienc
         return Ok(());
     }
     let engine = conversation.engine.clone();
-    let refresh = tokio::spawn(async move { engine.refresh_models().await });
+    let refresh = task::spawn(async move { engine.refresh_models().await });
     if known {
         return Ok(());
     }
@@ -213,7 +214,7 @@ async fn question(words: &[String], requests: &mut Requests) -> Result<Question,
     if asked_in_words && io::stdin().is_terminal() {
         return input::combine(words, None).map_err(NoQuestion::Input);
     }
-    let mut reading = tokio::task::spawn_blocking(|| input::read(io::stdin().lock()));
+    let mut reading = task::blocking(|| input::read(io::stdin().lock()));
     let hint_after = if io::stdin().is_terminal() { Duration::ZERO } else { STDIN_HINT_AFTER };
     let mut hint = std::pin::pin!(tokio::time::sleep(hint_after));
     let mut hinted = !io::stderr().is_terminal();

@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::lines::{Line, Lines};
 use super::pace::Pace;
 use super::shared::Definition;
+use crate::base::task;
 use crate::base::text::one_line;
 use crate::http::redact;
 use crate::process::piped::{Piped, Pipes, piped};
@@ -96,7 +97,7 @@ impl Process {
     ) -> Self {
         let last_words = LastWords::default();
         let listening = listen(server.to_owned(), errors, last_words.clone(), Arc::clone(secrets));
-        Self { program, last_words, listener: tokio::spawn(listening) }
+        Self { program, last_words, listener: task::spawn(listening) }
     }
 
     /// Lets it end by itself for a moment, then ends it.

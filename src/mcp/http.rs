@@ -21,6 +21,7 @@ use sse_stream_of_rmcp::{Error as SseError, Sse, SseStream};
 
 use super::lines::MAX_LINE_BYTES;
 use super::pace::Pace;
+use crate::base::task;
 use crate::base::text::one_line;
 use crate::config::Secret;
 use crate::http::Client;
@@ -267,7 +268,7 @@ pub(super) async fn body(mut response: Response, most: usize) -> Result<Vec<u8>,
 
 async fn read_message(body: Vec<u8>) -> Option<ServerJsonRpcMessage> {
     if body.len() > LARGE_BYTES {
-        let reading = tokio::task::spawn_blocking(move || serde_json::from_slice(&body).ok());
+        let reading = task::blocking(move || serde_json::from_slice(&body).ok());
         return reading.await.ok().flatten();
     }
     serde_json::from_slice(&body).ok()

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES, Meaning, read_line};
 use super::pace::Pace;
+use crate::base::task;
 use crate::base::text::one_line;
 
 /// Messages that wait for us.
@@ -82,13 +83,13 @@ impl PipeTransport {
             skipped: 0,
         };
         let ended = closed.clone().drop_guard();
-        tokio::spawn(async move {
+        task::spawn(async move {
             reader.run(Lines::new(output, MAX_LINE_BYTES)).await;
             drop(ended);
         });
         let broken = closed;
         let in_queue = Arc::clone(&queued);
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let Err(error) = write(input, to_server, &in_queue, patience).await {
                 tracing::debug!(%error, "an MCP server's input is closed");
                 broken.cancel();
@@ -209,7 +210,7 @@ impl Reader {
         let room = Arc::new(room);
         let quote = self.quote(&line);
         let meaning = if bytes > LARGE_BYTES {
-            tokio::task::spawn_blocking(move || read_line(line)).await.unwrap_or_default()
+            task::blocking(move || read_line(line)).await.unwrap_or_default()
         } else {
             read_line(line)
         };

@@ -6,6 +6,7 @@
 //! others, for proxies and servers that offer a known model under their own id.
 
 pub mod cache;
+mod embedded;
 pub mod fetch;
 mod packed;
 mod parse;
@@ -57,7 +58,6 @@ struct Kept {
     deprecated: bool,
 }
 
-const EMBEDDED: &str = include_str!("catalog/embedded.json");
 const MAX_NAMES: usize = 6_000;
 const MAX_MODELS_OF_ONE: usize = 2_000;
 const MAX_NAME_BYTES: usize = 128;
@@ -66,8 +66,18 @@ impl Catalog {
     /// The built-in copy alone.
     pub fn embedded(wanted: &[Wanted]) -> Self {
         let mut catalog = Self::default();
-        if let Err(error) = catalog.add(EMBEDDED.as_bytes(), wanted) {
-            tracing::error!(error, "the built-in catalogue cannot be read");
+        for provider in embedded::PROVIDERS {
+            let model = |(name, facts): &(&str, ModelFacts)| Model {
+                name: (*name).to_owned(),
+                facts: *facts,
+                deprecated: false,
+            };
+            let source = Source {
+                id: provider.id.to_owned(),
+                api: provider.api.map(str::to_owned),
+                models: provider.models.iter().map(model).collect(),
+            };
+            catalog.add_provider(&source, wanted);
         }
         catalog
     }

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use super::transfer::{self, PreparedChat};
 use super::{Store, StoreError, queries, upkeep};
 use crate::base::ChatId;
+use crate::base::task;
 use crate::base::time::now_ms;
 use files::{Candidate, Found, Layout};
 
@@ -160,6 +161,6 @@ fn is_known(connection: &rusqlite::Connection, chat: &ChatId) -> rusqlite::Resul
 
 /// Reads files where waiting for them holds up nobody.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = task::blocking(work).await;
     done.map_err(|error| StoreError::Internal(format!("the import of a chat broke: {error}")))
 }

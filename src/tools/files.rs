@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::base::task;
 use crate::tool::Tool;
 
 pub(crate) use replace::restore;
@@ -63,7 +64,7 @@ async fn blocking<T: Send + 'static>(
 
 /// Does blocking work beside the runtime and waits for it.
 async fn to_the_end<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
+    match task::blocking(work).await {
         Ok(result) => result,
         Err(error) => {
             tracing::error!(%error, "a file tool failed");

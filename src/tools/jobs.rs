@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::base::task;
 use crate::base::time::now_ms;
 use crate::base::{ChatId, ToolCallId};
 use crate::process::program::{Ended, Program, Running, Stream};
@@ -176,7 +177,7 @@ impl Jobs {
         };
         self.changed();
         let jobs = self.clone();
-        tokio::spawn(async move { jobs.attend(id, running, &signals).await });
+        task::spawn(async move { jobs.attend(id, running, &signals).await });
         Ok(id)
     }
 

@@ -18,7 +18,7 @@ const LONG_FILES: &[(&str, &str)] = &[];
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("main", &[]),
     ("lib", &["run"]),
-    ("run", &["cli", "config", "frontends", "logging", "process", "transport"]),
+    ("run", &["base", "cli", "config", "frontends", "logging", "process", "transport"]),
     ("cli", &["logging"]),
     (
         "frontends",
@@ -163,6 +163,8 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["std", "process", "Command"], &["src/process"]),
     (&["process", "Command"], &["src/process"]),
     (&["tokio", "process"], &["src/process"]),
+    (&["tokio", "spawn"], &["src/base/task.rs"]),
+    (&["tokio", "task", "spawn_blocking"], &["src/base/task.rs"]),
 ];
 
 /// Lints that the workspace must deny, and that product code must not switch off.
@@ -179,7 +181,7 @@ const DENIED: [&str; 9] = [
 ];
 
 /// The names that may stand at the top of the repository, beside dotfiles.
-const TOP_LEVEL: [&str; 14] = [
+const TOP_LEVEL: [&str; 15] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
@@ -188,6 +190,7 @@ const TOP_LEVEL: [&str; 14] = [
     "LICENSE-MIT",
     "README.md",
     "benches",
+    "build.rs",
     "custom_methods",
     "docs",
     "editors",

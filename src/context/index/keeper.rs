@@ -12,6 +12,8 @@ use super::table::{Kind, Table};
 use super::walk::{Root, is_at_or_below, kind_of};
 use super::watch::{Change, Watcher};
 
+use crate::base::task;
+
 /// What happens in so short a time is taken up at once.
 const GATHER: Duration = Duration::from_millis(25);
 /// So long is waited between two walks that nobody asked for.
@@ -52,7 +54,7 @@ async fn walk(shared: &Arc<Shared>) -> (Arc<Vec<Root>>, Option<Arc<Watcher>>) {
         }
     };
     let (working, watching) = (Arc::clone(shared), watcher.clone());
-    let walked = tokio::task::spawn_blocking(move || walk_all(&working, watching.as_ref())).await;
+    let walked = task::blocking(move || walk_all(&working, watching.as_ref())).await;
     let roots = Arc::new(walked.unwrap_or_default());
     let watcher = watcher.filter(|watcher| !watcher.has_failed());
     // A folder that is not there cannot be watched either.
@@ -114,7 +116,7 @@ async fn follow(shared: &Arc<Shared>, roots: Arc<Vec<Root>>, mut watcher: Option
         }
         let Some(watching) = watcher.clone() else { continue };
         let (working, roots) = (Arc::clone(shared), Arc::clone(&roots));
-        let updated = tokio::task::spawn_blocking(move || update(&working, &roots, &watching)).await;
+        let updated = task::blocking(move || update(&working, &roots, &watching)).await;
         match updated {
             Ok(Updated::InStep) => {}
             Ok(Updated::Behind) => return Next::Walk,

@@ -15,6 +15,7 @@ use super::super::turn::{Cause, ConnectionReport};
 use super::super::{Pace, replay};
 use super::commands::Typed;
 use super::{ChatActor, Origin};
+use crate::base::task;
 use crate::base::{ContentId, ModelId};
 use crate::context::Places;
 use crate::context::render::{self, Rendered};
@@ -81,7 +82,7 @@ impl ChatActor {
                 };
                 let connection = if prompt.reply == ReplyWhen::Connected {
                     let (report, outcome) = oneshot::channel();
-                    tokio::spawn(reply_when_connected(accepted, outcome, reply));
+                    task::spawn(reply_when_connected(accepted, outcome, reply));
                     Some(ConnectionReport { report, held })
                 } else {
                     let _ = reply.send(accepted);

@@ -9,6 +9,7 @@ use super::super::doctor;
 use super::super::event::{ChatEvent, ChatStatus};
 use super::super::prompt::{Accepted, AcceptedStatus, Hold, Prompt};
 use super::ChatActor;
+use crate::base::task;
 use crate::base::{ContentId, text, time};
 use crate::config::show::show;
 use crate::store::{ListQuery, PageQuery, SearchQuery};
@@ -220,7 +221,7 @@ impl ChatActor {
         };
         let (written, shown) = (path.clone(), path.display().to_string());
         let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
-        let write = tokio::task::spawn_blocking(move || std::fs::write(written, text));
+        let write = task::blocking(move || std::fs::write(written, text));
         let written = write.await.map_err(|error| error.to_string())?;
         written.map(|()| format!("This chat is in {shown} now.")).map_err(|error| format!("{shown}: {error}"))
     }
@@ -228,7 +229,7 @@ impl ChatActor {
     async fn import(&self, path: &str, prompt: &Prompt) -> Result<String, String> {
         let path = absolute(path)?;
         let shown = path.display().to_string();
-        let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await.map_err(|error| error.to_string())?;
+        let read = task::blocking(move || std::fs::read(path)).await.map_err(|error| error.to_string())?;
         let bytes = read.map_err(|error| format!("{shown}: {error}"))?;
         let document =
             serde_json::from_slice(&bytes).map_err(|error| format!("{shown} is not an exported chat: {error}"))?;
@@ -270,6 +271,6 @@ fn absolute(path: &str) -> Result<PathBuf, String> {
 /// Under which key the chats of this workspace are kept; looks at its git folders.
 pub(super) async fn history_key(prompt: &Prompt) -> String {
     let workspace = std::sync::Arc::clone(&prompt.workspace);
-    let key = tokio::task::spawn_blocking(move || crate::workspace::history_key(&workspace));
+    let key = task::blocking(move || crate::workspace::history_key(&workspace));
     key.await.unwrap_or_else(|_| prompt.workspace.key())
 }

@@ -10,6 +10,7 @@ use super::super::hooks::Hooks;
 use super::super::prompt::Prompt;
 use super::super::request;
 use super::ChatActor;
+use crate::base::task;
 use crate::base::{ContentId, ModelId};
 use crate::config::HookType;
 use crate::customization::hooks::event::ChatStatus as HookedStatus;
@@ -136,7 +137,7 @@ impl ChatActor {
             parent: self.lineage.as_ref().map(|lineage| lineage.parent.clone()),
             ..HookedStatus::default()
         });
-        tokio::spawn(async move { last.hooks.run(event, &last.facts, &CancellationToken::new()).await });
+        task::spawn(async move { last.hooks.run(event, &last.facts, &CancellationToken::new()).await });
     }
 
     /// A token that a stop cancels, for what happens outside of a turn.

@@ -12,6 +12,7 @@ use super::super::tools::task::TaskList;
 use super::super::turn::{Totals, TurnEvent};
 use super::{ChatActor, Command, Origin, TASKS, operations};
 use crate::base::ModelId;
+use crate::base::task;
 use crate::customization::prompt;
 use crate::llm::{Message, Provider, Role};
 use crate::store::{Compaction, MessageExtra, MessageKind, NewMessage, TitleSource};
@@ -38,7 +39,7 @@ impl ChatActor {
 
     pub(super) fn make_title_aside(&self, job: TitleJob) {
         let inbox = self.own_inbox.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let (Some(title), Some(inbox)) = (job.run().await, inbox.upgrade()) {
                 let _ = inbox.send(Command::Title(title)).await;
             }

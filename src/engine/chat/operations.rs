@@ -8,6 +8,7 @@ use super::super::emitter::say;
 use super::super::event::{ChatEvent, Event};
 use super::super::request;
 use super::ChatActor;
+use crate::base::task;
 use crate::base::{ChatId, ContentId, ModelId, text};
 use crate::llm::{Message, Role};
 use crate::store::{Change, Fork, MessageKind, NewMessage, Page, PageQuery, StoreError, TitleSource};
@@ -315,7 +316,7 @@ impl ChatActor {
 
 async fn read(path: PathBuf) -> Result<Option<Vec<u8>>, OperationError> {
     let asked = path.clone();
-    let read = tokio::task::spawn_blocking(move || match std::fs::read(&asked) {
+    let read = task::blocking(move || match std::fs::read(&asked) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.to_string()),
@@ -326,7 +327,7 @@ async fn read(path: PathBuf) -> Result<Option<Vec<u8>>, OperationError> {
 
 async fn restore(path: PathBuf, content: Option<Vec<u8>>) -> Result<(), OperationError> {
     let place = path.clone();
-    let restored = tokio::task::spawn_blocking(move || crate::tools::files::restore(&place, content.as_deref()));
+    let restored = task::blocking(move || crate::tools::files::restore(&place, content.as_deref()));
     let restored = restored.await.map_err(|error| error.to_string()).and_then(|done| done.map_err(|e| e.to_string()));
     restored.map_err(|reason| OperationError::NotRestored { path, reason })
 }

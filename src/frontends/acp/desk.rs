@@ -34,6 +34,7 @@ use super::session::Session;
 use super::sessions::Done;
 use super::{sessions, welcome};
 use crate::base::ChatId;
+use crate::base::task;
 use crate::engine::Engine;
 use crate::frontends::answers::Answers;
 use crate::frontends::queue::queue;
@@ -234,7 +235,7 @@ impl Desk {
         let news = session.option_news().into_iter().map(|update: SessionUpdate| session.voice.frame(update));
         let frames = std::iter::once(peer.response(id, &Ok(result))).chain(news).collect();
         if let Some(rest) = queue(peer.outbox(), frames) {
-            tokio::spawn(rest);
+            task::spawn(rest);
         }
     }
 
@@ -249,7 +250,7 @@ impl Desk {
         let token = self.closing.child_token();
         entry.insert(token.clone());
         let (desk, id, method) = (Arc::clone(self), id.clone(), method.to_owned());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let working = AssertUnwindSafe(sessions::carry_out(&desk, &method, given)).catch_unwind();
             let outcome = tokio::select! {
                 biased;

@@ -18,6 +18,7 @@ use super::methods::{ELICITATION_CREATE, FS_READ_TEXT_FILE, FS_WRITE_TEXT_FILE};
 use super::terminals;
 use super::voice::Voice;
 use crate::base::ChatId;
+use crate::base::task;
 use crate::host::{Capabilities, Host, HostError, OpenChange, Question, Reply, Taken, TerminalCommand, TerminalRun};
 
 /// A larger file is nobody's unsaved work, and is read from the disk.
@@ -159,7 +160,7 @@ enum OnDisk {
 }
 
 async fn on_disk(path: PathBuf) -> OnDisk {
-    let reading = tokio::task::spawn_blocking(move || match std::fs::metadata(&path) {
+    let reading = task::blocking(move || match std::fs::metadata(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => OnDisk::Nothing,
         Ok(metadata) if metadata.is_file() && metadata.len() <= MOST_BUFFER_BYTES => {
             let text = std::fs::read(&path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -172,7 +173,7 @@ async fn on_disk(path: PathBuf) -> OnDisk {
 
 /// Editors differ in whether they make the folders of a new file, so those are ours to make.
 async fn has_folder(path: PathBuf) -> bool {
-    let looking = tokio::task::spawn_blocking(move || path.parent().is_some_and(Path::is_dir));
+    let looking = task::blocking(move || path.parent().is_some_and(Path::is_dir));
     looking.await.unwrap_or(false)
 }
 

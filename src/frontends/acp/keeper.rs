@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::servers::Brought;
 use super::session::Session;
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::config::load::Loaded;
 use crate::config::watch::Watch;
@@ -69,7 +70,7 @@ impl Keeper {
             };
             tokio::join!(begun, models, commands, self.run());
         };
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::select! {
                 () = closed.cancelled() => {}
                 () = beside => {}

@@ -7,6 +7,7 @@ use agent_client_protocol_schema::v1::{ListSessionsRequest, ListSessionsResponse
 
 use super::failure::Failure;
 use super::session::{PLACE, Place};
+use crate::base::task;
 use crate::base::time;
 use crate::store::{ChatSummary, ListQuery, Store, StoreError};
 use crate::workspace::{Workspace, history_key};
@@ -79,7 +80,7 @@ fn has_root(chat: &ChatSummary, key: &str) -> bool {
 async fn key_of(cwd: PathBuf) -> String {
     let workspace: Arc<Workspace> = Arc::new(Place { cwd, additional: Vec::new() }.workspace());
     let plain = workspace.key();
-    tokio::task::spawn_blocking(move || history_key(&workspace)).await.unwrap_or(plain)
+    task::blocking(move || history_key(&workspace)).await.unwrap_or(plain)
 }
 
 /// The last session of a page: when it was used, and which it is.

@@ -15,6 +15,7 @@ use super::servers::Brought;
 use super::session::{Choice, Parts, Place, Session};
 use super::voice::Voice;
 use crate::base::ChatId;
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::engine::{NoticeLevel, Pace};
 use crate::frontends::Surroundings;
@@ -73,7 +74,7 @@ pub(super) async fn open(
     kept: Option<StoredChat>,
 ) -> Result<Opened, Failure> {
     let ground = ground.clone();
-    let building = tokio::task::spawn_blocking(move || build(&ground, chat, wanted, kept));
+    let building = task::blocking(move || build(&ground, chat, wanted, kept));
     building.await.map_err(|error| {
         tracing::error!(%error, "a session could not be built");
         Failure::bug()

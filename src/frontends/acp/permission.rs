@@ -10,6 +10,7 @@ use super::client::ANSWER_PATIENCE;
 use super::methods::SESSION_REQUEST_PERMISSION;
 use super::session::Session;
 use super::tool_calls::{self, ALLOW_ALWAYS, ALLOW_ONCE};
+use crate::base::task;
 use crate::base::{ChatId, ToolCallId};
 use crate::engine::{Decision, ToolCallEvent};
 
@@ -36,7 +37,7 @@ enum Verdict {
 
 impl Question {
     pub(super) fn ask(self) {
-        tokio::spawn(async move {
+        task::spawn(async move {
             let Self { session, chat, call, wire_id, event, ended } = self;
             let options = tool_calls::permission_options(&event);
             let question = tool_calls::question(&wire_id, &event);

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::from_wire::Said;
 use super::voice::Voice;
+use crate::base::task;
 use crate::base::{ChatId, ModelId};
 use crate::engine::{CommandInfo, Engine, Prompt, ReplyWhen};
 use crate::mcp::Servers;
@@ -162,7 +163,7 @@ impl Session {
             }
         };
         let session = Arc::clone(self);
-        tokio::spawn(async move {
+        task::spawn(async move {
             match accepted.await {
                 Ok(accepted) => {
                     // The turn's end is its response, so nothing has to be waited for.

@@ -18,6 +18,7 @@ use super::open::{Opened, Wanted, open};
 use super::session::Session;
 use super::{list, welcome};
 use crate::base::ChatId;
+use crate::base::task;
 use crate::engine::Done as EngineDone;
 use crate::store::{PageQuery, StoredChat};
 
@@ -184,7 +185,7 @@ struct Unfinished(Option<Arc<Session>>);
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(session) = self.0.take() {
-            tokio::spawn(async move { session.close().await });
+            task::spawn(async move { session.close().await });
         }
     }
 }

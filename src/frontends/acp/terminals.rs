@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::client::{Client, PATIENCE};
 use super::methods::{TERMINAL_CREATE, TERMINAL_KILL, TERMINAL_OUTPUT, TERMINAL_RELEASE, TERMINAL_WAIT_FOR_EXIT};
 use super::voice::Voice;
+use crate::base::task;
 use crate::host::{HostError, TerminalCommand, TerminalEnd, TerminalRun};
 
 /// Runs a program to its end, or to that of its time. Only [`HostError::Unsupported`] says that
@@ -79,7 +80,7 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         if !self.released {
             let (client, session, id) = (self.client.clone(), self.session.clone(), self.id.clone());
-            tokio::spawn(async move { give_back(&client, &session, &id).await });
+            task::spawn(async move { give_back(&client, &session, &id).await });
         }
     }
 }

@@ -21,6 +21,7 @@ use super::client::Client;
 use super::permission::Question;
 use super::session::Session;
 use super::tool_calls::{self, Told};
+use crate::base::task;
 use crate::base::{ChatId, ToolCallId, text, time};
 use crate::engine::{ChatEvent, Compaction, Event, EventSink, NoticeLevel, ToolCallEvent, ToolCallStage, UsageReport};
 use crate::frontends::queue::queue;
@@ -84,7 +85,7 @@ impl Voice {
     pub(super) fn say(&self, updates: impl IntoIterator<Item = SessionUpdate>) {
         let frames = updates.into_iter().map(|update| self.frame(update)).collect();
         if let Some(rest) = queue(self.client.peer.outbox(), frames) {
-            tokio::spawn(rest);
+            task::spawn(rest);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::AbortHandle;
 
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::config::load::Loaded;
 use crate::config::watch::Watch;
@@ -45,8 +46,7 @@ impl Backend {
     ) -> Self {
         let wishes = wishes(&workspace);
         let (here, place) = (surroundings.clone(), Arc::clone(&workspace));
-        let reading =
-            tokio::task::spawn_blocking(move || (here.configuration(wishes, &Memory::default()), history_key(&place)));
+        let reading = task::blocking(move || (here.configuration(wishes, &Memory::default()), history_key(&place)));
         let (mut loaded, history_key) = reading.await.unwrap_or_else(|error| {
             tracing::error!(%error, "the configuration could not be read");
             (Loaded::default(), workspace.key())
@@ -62,7 +62,7 @@ impl Backend {
             settings: Arc::clone(&settings),
         };
         let hold = engine.hold_prompts();
-        let keeper = tokio::spawn(keeper.run(loaded, hold)).abort_handle();
+        let keeper = task::spawn(keeper.run(loaded, hold)).abort_handle();
         Self { engine, workspace, history_key, servers, settings, keeper }
     }
 
@@ -111,7 +111,7 @@ impl Keeper {
         self.find_model(&used).await;
         drop(hold);
         let (engine, workspace) = (self.engine.clone(), Arc::clone(&self.workspace));
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::join!(engine.begin_session(&workspace), engine.refresh_models());
         });
         loop {

@@ -13,6 +13,7 @@ use super::files::Files;
 use super::params::{Call, FileCall, ThreadCall};
 use super::streams::{Deliver, Streams};
 use super::threads::Threads;
+use crate::base::task;
 use crate::frontends::answers::Answers;
 use crate::frontends::traffic;
 use crate::transport::envelope::INVALID_REQUEST;
@@ -48,7 +49,7 @@ struct Job {
 impl Desk {
     pub(super) fn new(editor: Arc<Editor>, files: Files, threads: Threads) -> Self {
         let (lane, jobs) = mpsc::channel(MOST_WAITING);
-        let worker = tokio::spawn(work(threads.clone(), jobs));
+        let worker = task::spawn(work(threads.clone(), jobs));
         let delivering = threads.clone();
         let deliver: Deliver = Arc::new(move |thread, text| {
             let threads = delivering.clone();
@@ -135,7 +136,7 @@ impl Desk {
             return self.refuse(id, failed("too many requests are unanswered"));
         };
         let (files, peer) = (self.files.clone(), self.peer.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let outcome = files.answer(call).await;
             let _ = peer.respond(&id, &outcome).await;
             drop((place, hold));

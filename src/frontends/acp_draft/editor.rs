@@ -14,6 +14,7 @@ use super::files::{Digest, digest_of};
 use super::methods::{READ_TEXT_FILE, STAT};
 use super::params::Reading;
 use crate::base::ChatId;
+use crate::base::task;
 use crate::host::{Capabilities, Host, HostError, OpenChange, Taken};
 use crate::transport::envelope::METHOD_NOT_FOUND;
 use crate::transport::newline::{CallError, Peer};
@@ -70,7 +71,7 @@ impl Editor {
             return None;
         }
         let place = path.to_owned();
-        let is_on_disk = tokio::task::spawn_blocking(move || place.is_file()).await.unwrap_or(false);
+        let is_on_disk = task::blocking(move || place.is_file()).await.unwrap_or(false);
         // Most of what is not on the disk is nowhere, and asking for its text would be an error.
         if !is_on_disk && !self.is_file(chat, path).await {
             return None;
@@ -164,7 +165,7 @@ impl Host for Editor {
 /// make no difference: editors show texts without them.
 async fn differs_from_disk(path: PathBuf, content: String) -> (bool, String) {
     let kept = content.clone();
-    let compared = tokio::task::spawn_blocking(move || {
+    let compared = task::blocking(move || {
         let same = std::fs::read(&path).is_ok_and(|disk| plain(&String::from_utf8_lossy(&disk)) == plain(&content));
         (!same, content)
     });

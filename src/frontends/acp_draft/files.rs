@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::failure::{bad_params, failed};
 use super::params::{FileCall, Part};
+use crate::base::task;
 use crate::transport::ResponseError;
 use crate::workspace::{Workspace, path_from_uri};
 use glob::GlobError;
@@ -65,7 +66,7 @@ impl Files {
 
     pub(super) async fn answer(&self, call: FileCall) -> Result<Value, ResponseError> {
         let files = self.clone();
-        let work = tokio::task::spawn_blocking(move || files.shared.look(&call));
+        let work = task::blocking(move || files.shared.look(&call));
         work.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a file could not be looked at");
             Err(failed("something went wrong inside; the log has the details"))

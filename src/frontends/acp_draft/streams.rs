@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::base::ChatId;
+use crate::base::task;
 
 /// Threads whose messages may be incomplete at a time, and the bytes of all of them.
 const MOST_THREADS: usize = 256;
@@ -33,7 +34,7 @@ impl Streams {
     pub(super) fn add(&self, thread: ChatId, piece: &str, pause: Duration) -> Result<(), &'static str> {
         let is_new = self.messages().add(&thread, piece, Instant::now() + pause)?;
         if is_new {
-            tokio::spawn(self.clone().complete(thread));
+            task::spawn(self.clone().complete(thread));
         }
         Ok(())
     }

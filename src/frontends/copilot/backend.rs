@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::config::load::Loaded;
 use crate::config::watch::Watch;
@@ -36,7 +37,7 @@ impl Backend {
     /// Reads the configuration; what takes longer than reading files goes on in the background.
     pub(super) async fn start(surroundings: Surroundings) -> Self {
         let here = surroundings.clone();
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = task::blocking(move || {
             let mut loaded = here.configuration(Wishes::default(), &Memory::default());
             let models = Models::new(here.registry(&mut loaded));
             (loaded, models)
@@ -53,7 +54,7 @@ impl Backend {
         let settings = Arc::new(RwLock::new(loaded.config.copilot.clone()));
         let (is_ready, ready) = watch::channel(false);
         let keeper = Keeper { surroundings, models: models.clone(), settings: Arc::clone(&settings) };
-        let keeper = tokio::spawn(keeper.run(loaded, is_ready)).abort_handle();
+        let keeper = task::spawn(keeper.run(loaded, is_ready)).abort_handle();
         Self { models, settings, ready, keeper }
     }
 

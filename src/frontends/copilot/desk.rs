@@ -20,6 +20,7 @@ use super::job::Job;
 use super::methods::{CANCEL, CANCEL_REQUEST, EXIT, INITIALIZE, SHUTDOWN, Work};
 use super::params::{Call, Initialize, wrapped};
 use super::{customize, generate};
+use crate::base::task;
 use crate::frontends::answers::Answers;
 use crate::frontends::traffic;
 use crate::transport::newline::Peer;
@@ -181,7 +182,7 @@ impl Desk {
         };
         entry.insert(token.clone());
         let (desk, id, arrived) = (Arc::clone(self), id.clone(), Instant::now());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let wanted = desk.streaming.load(Ordering::Relaxed);
             let mut chunks = Chunks::new(desk.peer.clone(), id.clone(), wanted);
             let outcome = desk.carry_out(call, hold, arrived, &token, &mut chunks).await;
@@ -253,7 +254,7 @@ async fn unwrapped(call: Call) -> Result<(Call, bool), Failure> {
         return Ok((Call::Chat(chat), false));
     }
     // It may hold a whole specification, so it is read off the runtime.
-    let reading = tokio::task::spawn_blocking(move || (wrapped(&chat.message), chat));
+    let reading = task::blocking(move || (wrapped(&chat.message), chat));
     match reading.await {
         Ok((None, chat)) => Ok((Call::Chat(chat), false)),
         Ok((Some(inside), _)) => inside.map(|call| (call, true)),

@@ -9,6 +9,7 @@ use super::desk::Desk;
 use super::failure::Failure;
 use super::methods::Work;
 use super::spec::{self, Problems, Spec};
+use crate::base::task;
 use crate::engine::{Answer, Question};
 use crate::llm::{Delta, LlmError, Message, ModelInfo, StopReason, ToolSpec};
 use crate::transport::ByteHold;
@@ -51,7 +52,7 @@ pub(super) struct ToolCall {
 impl Job<'_> {
     /// Reads a specification off the runtime: it may be large.
     pub(super) async fn read_spec(&self, spec: Value) -> Result<Spec, Failure> {
-        let reading = tokio::task::spawn_blocking(move || spec::read(&spec));
+        let reading = task::blocking(move || spec::read(&spec));
         match reading.await {
             Ok(read) => read.map_err(|problems| Failure::spec(&problems)),
             Err(error) => {
@@ -66,7 +67,7 @@ impl Job<'_> {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        tokio::task::spawn_blocking(work).await.map_err(|error| {
+        task::blocking(work).await.map_err(|error| {
             tracing::error!(%error, "work for a request failed");
             Failure::bug()
         })

@@ -13,6 +13,7 @@ use tower::{Service, ServiceExt};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response};
 
 use super::response_slot::ResponseSlot;
+use crate::base::task;
 use crate::frontends::traffic;
 use crate::transport::{self, Frame, Incoming, Kind, Message, Outbox, Pending};
 
@@ -113,7 +114,7 @@ where
             Some(response) => self.answer(response?, slot, permit),
             None => {
                 let outbox = self.outbox.clone();
-                tokio::spawn(async move {
+                task::spawn(async move {
                     if let Ok(Some(response)) = call.await {
                         let _ = outbox.push(response_frame(&response)).await;
                     }
@@ -130,7 +131,7 @@ where
         match self.outbox.try_push(response_frame(&response)) {
             Err(transport::PushError::Full(frame)) => {
                 let outbox = self.outbox.clone();
-                tokio::spawn(async move {
+                task::spawn(async move {
                     let _ = outbox.push(frame).await;
                     slot.release();
                     drop(permit);

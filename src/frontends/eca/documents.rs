@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 
 pub(super) use text::edit_between;
 
+use crate::base::task;
 use crate::workspace::path_from_uri;
 
 /// A larger document is not followed.
@@ -238,7 +239,7 @@ impl Table {
 fn real_path(path: &Path) -> Arc<OnceLock<PathBuf>> {
     let (path, real) = (path.to_owned(), Arc::new(OnceLock::new()));
     let found = Arc::clone(&real);
-    tokio::task::spawn_blocking(move || {
+    task::blocking(move || {
         // What does not exist yet has no links to follow.
         if let Ok(real) = path.canonicalize() {
             let _ = found.set(real);
@@ -250,10 +251,10 @@ fn real_path(path: &Path) -> Arc<OnceLock<PathBuf>> {
 /// Whether `text` is not what the disk has; known soon.
 fn check(path: &Path, text: &str) -> Check {
     let (path, text): (PathBuf, Arc<str>) = (path.to_owned(), text.into());
-    let compared = tokio::task::spawn_blocking(move || differs(&path, &text));
+    let compared = task::blocking(move || differs(&path, &text));
     let check = compared.map(|differs| differs.unwrap_or(true)).boxed().shared();
     // So that it is known without anybody asking.
-    tokio::spawn(check.clone());
+    task::spawn(check.clone());
     check
 }
 

@@ -18,6 +18,7 @@ use super::servers;
 use super::session::{Presentation, Session, Started};
 use super::sink::show_message;
 use super::start::tell_problem;
+use crate::base::task;
 use crate::config::commands::Memory;
 use crate::config::load::Loaded;
 use crate::config::trust::Withheld;
@@ -132,7 +133,7 @@ impl Keeper {
             // Before that, the start asks the providers by itself.
             if self.session.is_listening() {
                 let engine = started.engine.clone();
-                tokio::spawn(async move { engine.refresh_models().await });
+                task::spawn(async move { engine.refresh_models().await });
             }
         } else {
             loaded.problems.extend(self.of_registry.iter().cloned());
@@ -196,10 +197,10 @@ impl Keeper {
         let (client, trust, file) = (self.client.clone(), self.surroundings.trust(), withheld.file.clone());
         // The user may take their time; meanwhile changes of the files are noticed. The list of
         // trusted files is one of them, so nothing more is to be done here.
-        tokio::spawn(async move {
+        task::spawn(async move {
             match client.request::<ShowMessageRequest>(&question, ANSWER_WAIT).await {
                 Ok(Some(answer)) if answer.title == TRUST => {
-                    let kept = tokio::task::spawn_blocking(move || trust.set(&file, &hash)).await;
+                    let kept = task::blocking(move || trust.set(&file, &hash)).await;
                     if let Ok(Err(error)) = kept {
                         tracing::error!(%error, "the trusted file could not be recorded");
                     }

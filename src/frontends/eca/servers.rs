@@ -19,6 +19,7 @@ use super::client::{Client, notification};
 use super::session::{Session, Started};
 use super::sink::show_message;
 use super::start::native_tools;
+use crate::base::task;
 use crate::engine::SwitchedOff;
 use crate::mcp::{NoticeLevel, ServerEvent, ServerStatus, Status};
 use crate::transport::Frame;
@@ -39,7 +40,7 @@ pub(super) fn announcer(client: Client, session: &Arc<Session>) -> Arc<dyn Fn(Se
     let waiting = Arc::new(Waiting::default());
     let (exit, session) = (session.exit_requested(), Arc::downgrade(session));
     let queue = Arc::clone(&waiting);
-    tokio::spawn(async move {
+    task::spawn(async move {
         tokio::select! {
             () = exit.cancelled() => {}
             () = pass_on(&queue, &client, &session) => {}

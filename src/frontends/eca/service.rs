@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{self, BoxFuture, Ready};
 use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use serde::de::DeserializeOwned;
@@ -51,12 +52,15 @@ pub(super) fn build(session: Arc<Session>, starter: Starter) -> (Service, Client
     let mut builder = LspService::build(|_client| server);
     macro_rules! register_requests {
         ([] $($method:ty,)*) => {
-            $( builder = builder.custom_method(<$method as Request>::METHOD, on_request::<$method>); )*
+            $( builder = builder.custom_method(<$method as Request>::METHOD, on_request::<$method> as OnRequest); )*
         };
     }
     macro_rules! register_notifications {
         ([] $($method:ty,)*) => {
-            $( builder = builder.custom_method(<$method as Notification>::METHOD, on_notification::<$method>); )*
+            $(
+                builder = builder
+                    .custom_method(<$method as Notification>::METHOD, on_notification::<$method> as OnNotification);
+            )*
         };
     }
     custom_methods::for_each_client_request!(register_requests);
@@ -65,17 +69,22 @@ pub(super) fn build(session: Arc<Session>, starter: Starter) -> (Service, Client
     (PanicGuard(Normalise { inner: service, session }), socket)
 }
 
-async fn on_request<M>(server: &EcaServer, params: Value) -> Result<M::Result>
+/// One type for all handlers, so that the framework's part of each is compiled once.
+type OnRequest = for<'a> fn(&'a EcaServer, Value) -> BoxFuture<'a, Result<Value>>;
+type OnNotification = for<'a> fn(&'a EcaServer, Value) -> Ready<()>;
+
+fn on_request<M>(server: &EcaServer, params: Value) -> BoxFuture<'_, Result<Value>>
 where
     M: Request,
     EcaServer: Answer<M>,
 {
-    Answer::<M>::answer(server, decode(M::METHOD, params)?).await
+    Box::pin(async move {
+        let result = Answer::<M>::answer(server, decode(M::METHOD, params)?).await?;
+        serde_json::to_value(result).map_err(|error| failed(format!("{}: {error}", M::METHOD)))
+    })
 }
 
-// The framework wants a future; there is nothing to wait for.
-#[allow(clippy::unused_async)]
-async fn on_notification<N>(server: &EcaServer, params: Value)
+fn on_notification<N>(server: &EcaServer, params: Value) -> Ready<()>
 where
     N: Notification,
     EcaServer: Take<N>,
@@ -84,6 +93,7 @@ where
         Ok(params) => Take::<N>::take(server, params),
         Err(error) => tracing::warn!(method = N::METHOD, error = %error.message, "a notification was ignored"),
     }
+    future::ready(())
 }
 
 /// The error names the field that is wrong.

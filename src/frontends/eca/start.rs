@@ -24,6 +24,7 @@ use super::servers;
 use super::session::{ClientFacts, Presentation, Session, Started};
 use super::sink::{OutboxSink, show_message};
 use super::to_wire;
+use crate::base::task;
 use crate::config::ConfigProblem;
 use crate::config::commands::Memory;
 use crate::engine::{Engine, Pace};
@@ -107,7 +108,7 @@ impl Starter {
             reported: problems,
             config: loaded.config,
         };
-        tokio::spawn(keeper.run(hold));
+        task::spawn(keeper.run(hold));
     }
 
     /// The client listens from now on: tell it what it needs, then look for more models.
@@ -115,7 +116,7 @@ impl Starter {
         self.client.outbox.release();
         let client = self.client.clone();
         let session = Arc::clone(session);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let Some(started) = session.started() else { return };
             update_config(&client, &session).await;
             let agent = session.presentation().default_agent;
@@ -123,10 +124,10 @@ impl Starter {
             for problem in &started.problems {
                 tell_problem(&client, &session, problem).await;
             }
-            tokio::spawn(jobs::tell_changes(client.clone(), started.engine.clone()));
+            task::spawn(jobs::tell_changes(client.clone(), started.engine.clone()));
             session.listen();
             let (engine, workspace) = (started.engine.clone(), session.workspace());
-            tokio::spawn(async move { engine.begin_session(&workspace).await });
+            task::spawn(async move { engine.begin_session(&workspace).await });
             find_models(&client, &session, started).await;
         });
     }
@@ -261,7 +262,7 @@ async fn lsp_progress(client: &Client, progress: WorkDoneProgress) {
 fn watch_parent(pid: i64, session: &Arc<Session>) {
     let session = Arc::clone(session);
     let watch = parent::watch_parent(pid);
-    tokio::spawn(async move {
+    task::spawn(async move {
         watch.gone().await;
         tracing::info!(pid, "the editor is gone");
         session.request_exit();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
+use crate::base::task;
 use crate::engine::Decision;
 
 /// How often a question looks whether it still stands.
@@ -22,7 +23,7 @@ pub(super) enum Key {
 
 /// Waits for a key that is an answer; `None` when the question was taken back.
 pub(super) async fn ask(taken_back: Arc<AtomicBool>) -> io::Result<Option<Key>> {
-    tokio::task::spawn_blocking(move || {
+    task::blocking(move || {
         let _raw = Raw::enter()?;
         while !taken_back.load(Ordering::Acquire) {
             if !crossterm::event::poll(LOOK_AGAIN)? {

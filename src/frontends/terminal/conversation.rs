@@ -10,6 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::approval::{self, Key};
 use super::input::Question;
 use super::output::{Output, Report};
+use crate::base::task;
 use crate::base::{ChatId, ToolCallId};
 use crate::engine::{ChatStatus, Decision, Engine, Prompt, ReplyWhen};
 use crate::process::signals::{Asked, Requests};
@@ -173,7 +174,7 @@ struct Asking {
 impl Asking {
     fn begin(chat: ChatId, call: ToolCallId) -> Self {
         let taken_back = Arc::new(AtomicBool::new(false));
-        let answer = tokio::spawn(approval::ask(Arc::clone(&taken_back)));
+        let answer = task::spawn(approval::ask(Arc::clone(&taken_back)));
         Self { chat, call, taken_back, answer }
     }
 

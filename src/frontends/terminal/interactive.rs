@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::conversation::{Conversation, INTERRUPTED, Outcome};
 use super::editor::{self, LineEditor, Typed};
 use super::input::Question;
+use crate::base::task;
 use crate::process::signals::Asked;
 
 const HELP: &str = "\
@@ -74,7 +75,7 @@ async fn read(conversation: &mut Conversation, editor: &mut Option<LineEditor>) 
     let Some(mut taken) = editor.take() else { return Ok(Typed::Leave) };
     conversation.output.prompting(true).await;
     let login = conversation.is_logging_in();
-    let mut reading = tokio::task::spawn_blocking(move || {
+    let mut reading = task::blocking(move || {
         let typed = if login { LineEditor::read_untraced() } else { taken.read() };
         (taken, typed)
     });

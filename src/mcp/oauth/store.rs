@@ -8,6 +8,7 @@ use std::time::Duration;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 
+use crate::base::task;
 use crate::config::{AuthScope, Secret};
 use crate::state::Logins;
 
@@ -144,7 +145,7 @@ impl CredentialStore for Login {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, AuthError> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|_| failed("the file of logins is stuck"))?;
+    let done = task::blocking(work).await.map_err(|_| failed("the file of logins is stuck"))?;
     done.map_err(|error| AuthError::CredentialStoreError(format!("the file of logins: {error}")))
 }
 

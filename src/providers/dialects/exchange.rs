@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::event_stream::{self, FrameError};
 use super::watchdog::unless_silent;
 use super::{Decoder, Progress, Timeouts, lines};
+use crate::base::task;
 use crate::config::Secret;
 use crate::http;
 use crate::llm::{Delta, DeltaStream, ErrorClass, LlmError};
@@ -326,7 +327,7 @@ fn weight(value: &Value) -> usize {
 fn drain(mut events: EventItems) {
     const PATIENCE: Duration = Duration::from_secs(1);
     const MAX_EVENTS: usize = 16;
-    tokio::spawn(tokio::time::timeout(PATIENCE, async move {
+    task::spawn(tokio::time::timeout(PATIENCE, async move {
         for _ in 0..MAX_EVENTS {
             if !matches!(events.next().await, Some(Ok(_))) {
                 break;

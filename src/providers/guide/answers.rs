@@ -28,7 +28,7 @@ pub(super) fn how_to_connect(view: &GuideView) -> String {
     format!(
         "## Connect a model\n\n\
          I am the offline guide and not a language model, but I know the ways to get one. Settings live in \
-         `{path}` (JSON, comments are allowed). After a change, restart the server.\n\n\
+         `{path}` (JSON, comments are allowed); a running server notices changes.\n\n\
          ### On this machine, without a key\n\n\
          {LOCAL_WAYS}\n\
          For llama.cpp, vLLM or any other OpenAI-compatible server, name its address:\n\n{}\n\
@@ -177,7 +177,7 @@ fn next_step(view: &GuideView) -> String {
         format!(
             "Install Ollama or LM Studio and load a model: both are found by themselves{}. Or start your editor with \
              the key of a service in its variable, such as `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`. For any other \
-             OpenAI-compatible server put its address into `{path}` (then restart the server):\n\n{}",
+             OpenAI-compatible server put its address into `{path}`:\n\n{}",
             if view.local_discovery { "" } else { " once `localDiscovery` is on again" },
             fenced_json(&snippet("local", "http://127.0.0.1:8080/v1"))
         )

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::exchange::{self, Refusal};
 use super::{Client, Tokens};
+use crate::base::task;
 use crate::base::time;
 use crate::config::Secret;
 use crate::http;
@@ -118,7 +119,7 @@ impl Session {
         // A refresh token works once. Whoever gives up waiting must not take its successor along,
         // so the renewal goes on by itself.
         let (session, refused) = (Arc::clone(self), refused.cloned());
-        let renewal = tokio::spawn(async move { session.renew(refused.as_ref()).await });
+        let renewal = task::spawn(async move { session.renew(refused.as_ref()).await });
         renewal.await.unwrap_or_else(|_| Err("The login could not be renewed.".to_owned().into()))
     }
 
@@ -223,6 +224,6 @@ fn now() -> i64 {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, String> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|_| "the file of logins is stuck".to_owned())?;
+    let done = task::blocking(work).await.map_err(|_| "the file of logins is stuck".to_owned())?;
     done.map_err(|error| format!("The file of logins: {error}."))
 }

@@ -8,6 +8,7 @@ use futures_util::future::{join, join_all};
 
 use super::snapshot::Snapshot;
 use super::{Entry, Inner, Registry, build};
+use crate::base::task;
 use crate::base::time::now_ms;
 use crate::providers::catalog::fetch::Fetched;
 use crate::providers::catalog::{Catalog, Wanted, cache};
@@ -147,7 +148,7 @@ pub(super) fn wanted<'a>(entries: impl Iterator<Item = (&'a String, &'a Entry)>)
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work).await.ok()
+    task::blocking(work).await.ok()
 }
 
 fn report(written: Option<std::io::Result<()>>) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::base::task;
 use crate::base::text::{one_line, prefix};
 use crate::host::Location;
 
@@ -46,7 +47,7 @@ pub(super) fn line_of(text: &str, number: u64) -> Result<String, String> {
 
 /// The same of a file.
 pub(super) async fn read_line(path: PathBuf, number: u64) -> Result<String, String> {
-    let read = tokio::task::spawn_blocking(move || {
+    let read = task::blocking(move || {
         let mut lines = read_lines(&path, &[number])?;
         match lines.remove(&number) {
             Some(line) => Ok(line),
@@ -60,7 +61,7 @@ pub(super) async fn read_line(path: PathBuf, number: u64) -> Result<String, Stri
 pub(super) async fn shown(locations: Vec<Location>) -> Vec<String> {
     let plain = |location: &Location| format!("{}:{}:{}", location.path.display(), location.line, location.column);
     let fallback: Vec<String> = locations.iter().map(plain).collect();
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = task::blocking(move || {
         let mut wanted: BTreeMap<&Path, Vec<u64>> = BTreeMap::new();
         for location in &locations {
             wanted.entry(&location.path).or_default().push(location.line);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::base::task;
 use crate::process::home::home;
 use crate::tool::Arguments;
 use crate::workspace::Workspace;
@@ -106,7 +107,7 @@ pub(crate) fn default_directory(workspace: &Workspace) -> Result<PathBuf, String
 pub(crate) async fn must_be_directory(path: PathBuf) -> Result<PathBuf, String> {
     let looked_at = path.clone();
     // A folder on a network that is down would block.
-    let look = tokio::task::spawn_blocking(move || looked_at.metadata());
+    let look = task::blocking(move || looked_at.metadata());
     match tokio::time::timeout(FOLDER_PATIENCE, look).await {
         Ok(Ok(Ok(found))) if found.is_dir() => Ok(path),
         Ok(Ok(Ok(_))) => Err(format!("{} is not a folder.", path.display())),

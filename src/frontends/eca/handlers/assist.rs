@@ -22,6 +22,7 @@ use tower_lsp::jsonrpc::Result;
 use super::super::client::Client;
 use super::super::response_slot::keep_until_queued;
 use super::super::service::{Answer, EcaServer, failed};
+use crate::base::task;
 use crate::engine::assist::{AssistError, CompletionOrder, RewriteOrder, RewriteStep, Rewriting};
 
 /// More at once is a client that has lost count.
@@ -29,25 +30,32 @@ const MOST_REWRITES: usize = 16;
 
 /// The rewrites of one client that run.
 #[derive(Debug, Clone, Default)]
-pub(in super::super) struct Rewrites(Arc<Mutex<HashMap<RewriteId, CancellationToken>>>);
+pub(in super::super) struct Rewrites(Arc<Mutex<HashMap<RewriteId, Running>>>);
+
+/// One of them, as the others see it.
+#[derive(Debug, Clone, Default)]
+struct Running {
+    stop: CancellationToken,
+    /// Cancelled when it says nothing more.
+    silent: CancellationToken,
+}
 
 impl Rewrites {
-    /// Takes a place for a rewrite, in place of one of the same name. `None`: there is no room.
-    fn begin(&self, id: &RewriteId) -> Option<CancellationToken> {
+    /// Takes a place for a rewrite, in place of one of the same name, which is stopped and returned
+    /// too. `None`: there is no room.
+    fn begin(&self, id: &RewriteId) -> Option<(Running, Option<Running>)> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(older) = running.remove(id) {
-            older.cancel();
-        }
-        let stop = CancellationToken::new();
+        let older = running.remove(id).inspect(|older| older.stop.cancel());
         (running.len() < MOST_REWRITES).then(|| {
-            running.insert(id.clone(), stop.clone());
-            stop
+            let new = Running::default();
+            running.insert(id.clone(), new.clone());
+            (new, older)
         })
     }
 
-    fn end(&self, id: &RewriteId, stop: &CancellationToken) {
+    fn end(&self, id: &RewriteId, ended: &Running) {
         // A newer one of the same name keeps its place.
-        if !stop.is_cancelled() {
+        if !ended.stop.is_cancelled() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
     }
@@ -71,19 +79,25 @@ impl Answer<RewritePrompt> for EcaServer {
         };
         let rewriting = engine.rewrite(order).await.map_err(|error| failed(error.to_string()))?;
         let rewrites = self.session.rewrites();
-        let stop = rewrites.begin(&params.id).ok_or_else(|| failed("too many rewrites are running"))?;
+        let begun = rewrites.begin(&params.id).ok_or_else(|| failed("too many rewrites are running"))?;
         let model = rewriting.model().to_string();
         let (answered, response_queued) = oneshot::channel::<std::convert::Infallible>();
         keep_until_queued(answered);
         let (client, id) = (self.client().clone(), params.id);
-        tokio::spawn(async move {
+        task::spawn(async move {
+            let (this, older) = begun;
+            let _silent = this.silent.clone().drop_guard();
             let _ = response_queued.await;
+            // Both have one name, so what the older one still said would count as the new one's.
+            if let Some(older) = older {
+                older.silent.cancelled().await;
+            }
             let work = Telling { client, id: id.clone() }.all(rewriting);
             tokio::select! {
                 () = work => {}
-                () = stop.cancelled() => {}
+                () = this.stop.cancelled() => {}
             }
-            rewrites.end(&id, &stop);
+            rewrites.end(&id, &this);
         });
         Ok(RewritePromptResult { status: RewriteStatus::Prompting, model })
     }

@@ -14,6 +14,7 @@ use super::super::response_slot::keep_until_queued;
 use super::super::service::{Answer, EcaServer, Take, failed};
 use super::super::{from_wire, to_wire};
 use crate::base::ChatId;
+use crate::base::task;
 use crate::engine::{AcceptedStatus, DeleteError};
 use crate::store::{ListQuery, ListSort};
 use crate::workspace::Workspace;
@@ -87,7 +88,7 @@ impl Answer<ChatDelete> for EcaServer {
 /// Worktrees of one repository share their chats; finding out looks at the disk.
 async fn history_key(workspace: Arc<Workspace>) -> String {
     let plain = workspace.key();
-    tokio::task::spawn_blocking(move || crate::workspace::history_key(&workspace)).await.unwrap_or(plain)
+    task::blocking(move || crate::workspace::history_key(&workspace)).await.unwrap_or(plain)
 }
 
 impl Answer<ChatList> for EcaServer {

@@ -19,6 +19,7 @@ use tower_lsp::jsonrpc::Result;
 use super::super::servers::{switched_off, updated};
 use super::super::service::{Answer, EcaServer, Take, failed};
 use super::super::sink::show_message;
+use crate::base::task;
 use crate::config::edit::{self, ConfigFile, EditError, ServerChange};
 use crate::config::load;
 use crate::mcp::{McpError, Servers};
@@ -163,7 +164,7 @@ impl EcaServer {
             Place::Defining,
         );
         let (session, client) = (std::sync::Arc::clone(&self.session), self.client().clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             match changing.await {
                 Ok(_) => session.note_config_change(),
                 Err(error) => {
@@ -218,7 +219,7 @@ impl EcaServer {
         };
         async move {
             let stuck = |_| EditError::File { file: "configuration".into(), reason: "it could not be changed".into() };
-            tokio::task::spawn_blocking(work).await.map_err(stuck)?
+            task::blocking(work).await.map_err(stuck)?
         }
     }
 }

@@ -15,6 +15,7 @@ use super::super::client::notification;
 use super::super::service::{EcaServer, Take};
 use super::super::session::{Session, Started};
 use super::super::{from_wire, servers, to_wire};
+use crate::base::task;
 use crate::base::{ChatId, ModelId};
 use crate::engine::Engine;
 use crate::frontends::queue::queue;
@@ -149,7 +150,7 @@ impl EcaServer {
     /// Queues `frames` in order, at once as long as there is room.
     pub(super) fn send(&self, frames: Vec<Frame>) {
         if let Some(rest) = queue(&self.client().outbox, frames) {
-            tokio::spawn(rest);
+            task::spawn(rest);
         }
     }
 }
