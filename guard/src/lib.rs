@@ -3,7 +3,7 @@
 //! program before it runs.
 //!
 //! There is one such process per running program, so this has few dependencies and is a program of
-//! its own, `eca-guard`, which costs a tenth of the server's memory. The server can do the same, as
+//! its own, `eca-guard`, which costs a fraction of what a second `eca` would. That can do the same, as
 //! `eca __guard …`, so a single copied file works too; see [`run_if_asked`].
 //!
 //! Linux only; elsewhere the crate has the words and none of the deeds.
@@ -13,9 +13,9 @@ mod confine;
 mod confinement;
 #[cfg(target_os = "linux")]
 mod filter;
-mod origin;
 #[cfg(target_os = "linux")]
 mod order;
+mod origin;
 #[cfg(target_os = "linux")]
 mod private_folder;
 mod support;
@@ -26,9 +26,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use confinement::Confinement;
-pub use origin::Origin;
 #[cfg(target_os = "linux")]
 pub use order::Order;
+pub use origin::Origin;
 pub use support::{NetworkBlock, SandboxSupport};
 
 /// The hidden command that makes a process a guard.
