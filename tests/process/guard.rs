@@ -177,6 +177,22 @@ fn orders_that_cannot_be_carried_out_say_why() {
     }
 }
 
+/// A second server would write many times as much, even in a debug build.
+#[test]
+fn a_waiting_guard_holds_little_memory() {
+    let (mut guard, leash) = order(Path::new(SMALL), &[], &["sh", "-c", "echo started; exec sleep 600"]);
+    let mut line = String::new();
+    BufReader::new(guard.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "started\n");
+    let memory = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", guard.id())).unwrap();
+    drop(leash);
+    guard.wait().unwrap();
+    // Not what is called dirty: that is also the program's own file, when it was built a moment ago.
+    let own = memory.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
+    let kibibytes: u32 = own.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kibibytes < 512, "{memory}");
+}
+
 #[test]
 fn people_who_start_it_are_told_what_it_is() {
     for (args, code, text) in [
