@@ -6,8 +6,6 @@ pub mod home;
 pub mod limits;
 pub mod parent;
 pub mod piped;
-#[cfg(target_os = "linux")]
-mod private_folder;
 pub mod program;
 pub mod sandbox;
 pub mod signals;

@@ -20,7 +20,7 @@ pub fn run() -> ExitCode {
         std::process::exit(code);
     }
     if let Some(path) = cli::own_executable() {
-        guard::use_executable(path);
+        guard::use_own_executable(path);
     }
     if let Some(path) = cli::home_directory() {
         home::use_home(path);

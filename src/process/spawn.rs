@@ -54,12 +54,8 @@ pub fn confined(
     fcntl_setfd(&read, FdFlags::empty())?;
     let limit = super::limits::original_nofile();
     let (soft, hard) = (limit.and_then(|limit| limit.soft), limit.and_then(|limit| limit.hard));
-    let mut command = Command::new(super::guard::executable()?);
-    command
-        .arg(super::guard::COMMAND)
-        .args(super::guard::Order::options(read.as_raw_fd(), soft, hard, confinement))
-        .arg(program)
-        .args(args);
+    let mut command = super::guard::command(process_guard::GUARD)?;
+    command.args(process_guard::Order::options(read.as_raw_fd(), soft, hard, confinement)).arg(program).args(args);
     Ok(Guarded { command, leash: Leash { _control: write }, _inherited: read })
 }
 

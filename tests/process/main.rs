@@ -13,6 +13,7 @@ mod web;
 mod custom;
 mod fake_mcp;
 mod git;
+mod guard;
 mod hooks;
 mod jobs;
 mod mcp;
@@ -29,14 +30,18 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use eca::process::guard;
 use eca::process::spawn::{self, RunError};
 
 /// Longer than anything here takes; a test that waits so long has failed.
 const HANG_GUARD: Duration = Duration::from_secs(20);
 
+/// Names another executable than the built one, for tests that are run once more with it.
+const EXECUTABLE: &str = "ECA_TEST_EXECUTABLE";
+
+/// The server's executable and what lies beside it; a process chooses once.
 fn use_the_built_guard() {
-    guard::use_executable(env!("CARGO_BIN_EXE_eca").into());
+    let executable = std::env::var_os(EXECUTABLE).unwrap_or_else(|| env!("CARGO_BIN_EXE_eca").into());
+    eca::process::guard::use_executable(executable.into());
 }
 
 fn is_alive(pid: i32) -> bool {

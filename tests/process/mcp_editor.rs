@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::fake_mcp::{self, HABITS, PIDS};
-use super::{is_alive, pids_in, wait_until};
+use super::{guard, is_alive, pids_in, wait_until};
 
 /// Where the editor of the last tests keeps everything.
 const HOME: &str = "ECA_TEST_EDITOR_HOME";
@@ -23,7 +23,14 @@ fn prepare(home: &Path) {
 
 /// The real program, as an editor starts it.
 fn start(home: &Path) -> (Child, ChildStdin, BufReader<ChildStdout>) {
-    let mut server = Command::new(env!("CARGO_BIN_EXE_eca"))
+    let (server, mut input, output) = greet(Path::new(env!("CARGO_BIN_EXE_eca")), home);
+    initialized(&mut input);
+    (server, input, output)
+}
+
+/// An executable that is started and asked who it is; it starts nothing before it is told more.
+fn greet(executable: &Path, home: &Path) -> (Child, ChildStdin, BufReader<ChildStdout>) {
+    let mut server = Command::new(executable)
         .args(["server", "--config-file"])
         .arg(home.join("config.json"))
         .env("HOME", home)
@@ -37,8 +44,11 @@ fn start(home: &Path) -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let output = BufReader::new(server.stdout.take().unwrap());
     let initialize = json!({"processId": std::process::id(), "capabilities": {}, "workspaceFolders": []});
     send(&mut input, &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize}));
-    send(&mut input, &json!({"jsonrpc": "2.0", "method": "initialized", "params": {}}));
     (server, input, output)
+}
+
+fn initialized(input: &mut ChildStdin) {
+    send(input, &json!({"jsonrpc": "2.0", "method": "initialized", "params": {}}));
 }
 
 fn send(input: &mut ChildStdin, message: &Value) {
@@ -103,6 +113,24 @@ async fn nothing_is_left_after_kill_9_of_the_program() {
     prepare(home.path());
     let (mut server, _input, _output) = start(home.path());
     let pids = family(home.path()).await;
+    server.kill().unwrap();
+    server.wait().unwrap();
+    all_gone(&pids).await;
+}
+
+/// What an update of the files does to a server that runs.
+#[tokio::test]
+async fn a_server_whose_files_were_replaced_still_starts_and_ends_programs() {
+    let (home, installed) = (tempfile::tempdir().unwrap(), guard::Installation::of_another_version());
+    prepare(home.path());
+    let (mut server, mut input, mut output) = greet(&installed.executable, home.path());
+    assert_eq!(next(&mut output).unwrap()["id"], 1);
+    std::fs::remove_file(&installed.executable).unwrap();
+    std::fs::write(&installed.executable, "another version").unwrap();
+    initialized(&mut input);
+    let pids = family(home.path()).await;
+    let guard = guard::executable_of(guard::parent_of(pids[0]));
+    assert_eq!(guard, Path::new(&format!("{} (deleted)", installed.executable.display())));
     server.kill().unwrap();
     server.wait().unwrap();
     all_gone(&pids).await;

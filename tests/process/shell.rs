@@ -30,9 +30,9 @@ async fn output_has_its_parts() {
 #[tokio::test]
 async fn there_is_no_input_and_the_environment_says_who_we_are() {
     let context = context(Some(tempfile::tempdir().unwrap().path().parent().unwrap()));
-    let command = "cat; read line || echo none; test -x \"$ECA_EXECUTABLE\" && echo known";
+    let command = "cat; read line || echo none; \"$ECA_EXECUTABLE\" --version";
     let (_, output) = call(&shell(), json!({"command": command}), &context).await;
-    assert_eq!(output, "Exit code: 0\nStdout:\nnone\nknown");
+    assert_eq!(output, format!("Exit code: 0\nStdout:\nnone\neca {}", env!("CARGO_PKG_VERSION")));
 }
 
 #[tokio::test]

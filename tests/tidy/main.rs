@@ -62,20 +62,26 @@ fn functions_keep_their_budget() {
 fn denied_lints_stay_denied() {
     check_sources(rules::no_lint_escape);
     demand_none(&rules::lint_table(&tree::read("Cargo.toml")));
-    for manifest in ["Cargo.toml", "custom_methods/Cargo.toml"] {
+    for manifest in ["Cargo.toml", "custom_methods/Cargo.toml", "guard/Cargo.toml"] {
         demand_none(&rules::inherits_lints(manifest, &tree::read(manifest)));
     }
 }
 
 #[test]
+fn the_guard_stays_small() {
+    check_sources(rules::small_programs);
+    demand_none(&rules::guard_needs(&tree::read("guard/Cargo.toml")));
+}
+
+#[test]
 fn exceptions_are_not_outlived() {
-    let paths = tree::files(&["src", "custom_methods", "tests", "benches"]);
+    let paths = tree::files(&["src", "custom_methods", "guard", "tests", "benches"]);
     demand_none(&rules::stale_exceptions(&paths));
 }
 
 #[test]
 fn nothing_is_left_over() {
-    let folders = ["src", "custom_methods", "tests", "benches", "editors", "docs", ".ci"];
+    let folders = ["src", "custom_methods", "guard", "tests", "benches", "editors", "docs", ".ci"];
     let written = [".rs", ".md", ".toml", ".sh", ".lua", ".el", ".js", ".ts", ".py", "/run"];
     let mut paths = tree::files(&folders);
     paths.retain(|path| written.iter().any(|ending| path.ends_with(ending)));
@@ -146,6 +152,9 @@ mod each_rule_can_fail {
             ("src/engine.rs", "use std::process;\nfn f() { process::Command::new(x) }", 1),
             ("src/engine.rs", "tokio::process::Command::new(x)", 1),
             ("src/process/guard.rs", "use std::process::Command;", 0),
+            ("guard/src/tree.rs", "use std::process::Command;", 0),
+            ("guard/src/tree.rs", "use std::env;", 1),
+            ("src/engine.rs", "use process_guard::Order;", 1),
             ("src/process/parent.rs", "#[cfg(test)]\nmod tests { use std::env; }", 0),
             ("src/logging.rs", "Targets::new().with_target(\"custom_methods\", x)", 0),
             ("tests/e2e.rs", "use std::process::Command;", 0),
@@ -182,6 +191,17 @@ mod each_rule_can_fail {
         let manifest = tree::read("Cargo.toml");
         assert_eq!(rules::lint_table(&manifest.replace("unwrap_used = \"deny\"", "unwrap_used = \"warn\"")).len(), 1);
         assert_eq!(rules::inherits_lints("Cargo.toml", "[lints]\n").len(), 1);
+    }
+
+    #[test]
+    fn small_guard() {
+        let manifest = tree::read("guard/Cargo.toml");
+        let with =
+            |line: &str| rules::guard_needs(&manifest.replace("landlock = ", &format!("{line}\nlandlock = "))).len();
+        assert_eq!((with("# why"), with("serde.workspace = true"), with("tokio = \"1\"")), (0, 1, 1));
+        assert_eq!(count(rules::small_programs, "src/bin/eca-guard.rs", "fn main() { eca::run() }"), 1);
+        assert_eq!(count(rules::small_programs, "src/bin/eca-guard.rs", "fn main() { process_guard::run() }"), 0);
+        assert_eq!(count(rules::small_programs, "src/run.rs", "eca::serve()"), 0);
     }
 
     #[test]

@@ -17,6 +17,7 @@ const LONG_FILES: &[(&str, &str)] = &[];
 /// Which modules below `src` a module may name.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("main", &[]),
+    ("bin", &[]),
     ("lib", &["run"]),
     ("run", &["base", "cli", "config", "frontends", "logging", "process", "transport"]),
     ("cli", &["logging"]),
@@ -151,17 +152,18 @@ const CONFINED: &[(&[&str], &[&str])] = &[
     (&["tree_sitter"], &["src/approval/shell"]),
     (&["tree_sitter_bash"], &["src/approval/shell"]),
     (&["clap"], &["src/cli"]),
-    (&["landlock"], &["src/process"]),
-    (&["libc"], &["src/process"]),
-    (&["seccompiler"], &["src/process"]),
+    (&["landlock"], &["guard/src"]),
+    (&["libc"], &["guard/src"]),
+    (&["seccompiler"], &["guard/src"]),
     (&["reedline"], &["src/frontends/terminal"]),
     (&["crossterm"], &["src/frontends/terminal"]),
-    (&["std", "env"], &["src/cli.rs", "src/config/load.rs"]),
+    (&["process_guard"], &["src/process", "src/bin/eca-guard.rs"]),
+    (&["std", "env"], &["src/cli.rs", "src/config/load.rs", "src/bin/eca-guard.rs"]),
     (&["env", "var"], &["src/cli.rs", "src/config/load.rs"]),
     (&["env", "vars"], &["src/cli.rs", "src/config/load.rs"]),
-    (&["env", "args"], &["src/cli.rs", "src/config/load.rs"]),
-    (&["std", "process", "Command"], &["src/process"]),
-    (&["process", "Command"], &["src/process"]),
+    (&["env", "args"], &["src/cli.rs", "src/config/load.rs", "src/bin/eca-guard.rs"]),
+    (&["std", "process", "Command"], &["src/process", "guard/src"]),
+    (&["process", "Command"], &["src/process", "guard/src"]),
     (&["tokio", "process"], &["src/process"]),
     (&["tokio", "spawn"], &["src/base/task.rs"]),
     (&["tokio", "task", "spawn_blocking"], &["src/base/task.rs"]),
@@ -194,11 +196,15 @@ const TOP_LEVEL: [&str; 15] = [
     "custom_methods",
     "docs",
     "editors",
+    "guard",
     "src",
     // The build's own output, ignored by git.
     "target",
     "tests",
 ];
+
+/// What the guard may depend on: there is one per running program, and each pays for all of it.
+const GUARD_NEEDS: [&str; 4] = ["landlock", "libc", "rustix", "seccompiler"];
 
 /// About fifty of them are listed for other platforms and for switched-off features only.
 const MOST_PACKAGES: usize = 400;
@@ -375,6 +381,30 @@ pub(crate) fn inherits_lints(path: &str, manifest: &str) -> Vec<Finding> {
     let inherits = manifest.contains("[lints]\nworkspace = true");
     let rule = "must have `[lints] workspace = true`".to_owned();
     (!inherits).then(|| Finding { path: path.to_owned(), line: 1, rule }).into_iter().collect()
+}
+
+/// The guard depends on little.
+pub(crate) fn guard_needs(manifest: &str) -> Vec<Finding> {
+    let mut counts = false;
+    let mut found = Vec::new();
+    for (index, line) in manifest.lines().enumerate() {
+        if line.starts_with('[') {
+            counts = line.ends_with("dependencies]") && !line.ends_with("dev-dependencies]");
+        } else if let (true, Some((name, _))) = (counts, line.split_once([' ', '.', '=']))
+            && !line.starts_with('#')
+            && !GUARD_NEEDS.contains(&name)
+        {
+            let rule = format!("`{name}` would be paid for by every running program");
+            found.push(Finding { path: "guard/Cargo.toml".to_owned(), line: index + 1, rule });
+        }
+    }
+    found
+}
+
+/// A small program that named the server would become as large.
+pub(crate) fn small_programs(source: &Source) -> Vec<Finding> {
+    let named = if source.path.starts_with("src/bin/") { source.paths("eca") } else { Vec::new() };
+    named.iter().map(|path| finding(source, path.line, "a small program must not name `eca`")).collect()
 }
 
 pub(crate) fn lock_file(text: &str) -> Vec<Finding> {

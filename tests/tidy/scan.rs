@@ -39,7 +39,7 @@ impl Source {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let code = blank(text);
         let (tests, test_modules) = test_items(&code);
-        let product = path.starts_with("src/") || path.starts_with("custom_methods/src/");
+        let product = ["src/", "custom_methods/src/", "guard/src/"].iter().any(|folder| path.starts_with(folder));
         Self { path: path.to_owned(), text: text.to_owned(), code, tests, test_modules, only_tests: !product }
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn files(folders: &[&str]) -> Vec<String> {
 
 /// Every Rust file, with test modules in files of their own marked as tests.
 pub(crate) fn sources() -> Vec<Source> {
-    let paths = files(&["src", "custom_methods", "tests", "benches"]);
+    let paths = files(&["src", "custom_methods", "guard", "tests", "benches"]);
     let mut sources: Vec<Source> =
         paths.iter().filter(|path| path.ends_with(".rs")).map(|path| Source::new(path, &read(path))).collect();
     let marked: Vec<String> = sources.iter().flat_map(test_files).collect();

@@ -1,10 +1,10 @@
 //! System calls that Landlock has no say in: sockets, and in a read-only sandbox also the changing
 //! of modes, owners and attributes.
 
-use super::Confinement;
+use crate::Confinement;
 
 /// Confines this process; an error says that this system cannot.
-pub(super) fn apply(confinement: &Confinement) -> Result<(), String> {
+pub(crate) fn apply(confinement: &Confinement) -> Result<(), String> {
     imp::apply(confinement)
 }
 
@@ -18,7 +18,7 @@ mod imp {
         SeccompRule, TargetArch, apply_filter,
     };
 
-    use super::Confinement;
+    use crate::Confinement;
 
     #[cfg(target_arch = "x86_64")]
     const ARCHITECTURE: TargetArch = TargetArch::x86_64;
@@ -107,7 +107,7 @@ mod imp {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod imp {
-    use super::Confinement;
+    use crate::Confinement;
 
     pub(super) fn apply(_: &Confinement) -> Result<(), String> {
         Err("system calls cannot be filtered on this architecture".to_owned())

@@ -5,20 +5,22 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::rand::{GetRandomFlags, getrandom};
+
 /// Only its owner may look into it. Removed with everything in it when this is dropped.
 #[derive(Debug)]
-pub(super) struct PrivateFolder(PathBuf);
+pub(crate) struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    pub(super) fn create(parent: &Path) -> io::Result<Self> {
+    pub(crate) fn create(parent: &Path) -> io::Result<Self> {
         // A relative one would mean another folder to a program that goes elsewhere.
-        let path = std::path::absolute(parent)?.join(format!("eca-{}", uuid::Uuid::new_v4().simple()));
+        let path = std::path::absolute(parent)?.join(format!("eca-{:032x}", random_number()?));
         // Fails if somebody was faster: what exists is never taken over.
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -31,6 +33,14 @@ impl Drop for PrivateFolder {
             let _ = fs::remove_dir_all(&self.0);
         }
     }
+}
+
+/// So many of them that nobody can take the name before us.
+fn random_number() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    // So few bytes come whole or not at all.
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(u128::from_ne_bytes(bytes))
 }
 
 /// Lets the owner remove what is in the folders; goes through no link.

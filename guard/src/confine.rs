@@ -1,4 +1,7 @@
 //! The process that confines itself and then becomes the program.
+//!
+//! With Landlock for files and seccomp for sockets. It is a step of its own, so that the guard stays
+//! free to kill, to look around and to clean up.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -11,8 +14,9 @@ use landlock::{
     path_beneath_rules,
 };
 
-use super::{Confinement, NetworkBlock, PROBE, SandboxSupport, filter};
-use crate::process::guard::{CANNOT_CONFINE, CANNOT_START, complain};
+use crate::{
+    CANNOT_CONFINE, CANNOT_START, Confinement, NetworkBlock, PROBE, SandboxSupport, complain, filter, wrong_order,
+};
 
 /// The newest version whose rights are asked for; the library leaves out what the kernel lacks.
 const NEWEST: ABI = ABI::V9;
@@ -33,13 +37,13 @@ const DEVICES: [&str; 9] = [
     "/dev/shm",
 ];
 
-/// Everything after the command's name. Returns only if there is no program to become.
-pub(in crate::process) fn run(args: impl Iterator<Item = OsString>) -> i32 {
+/// Everything after the origin. Returns only if there is no program to become.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> i32 {
     let mut args = args.peekable();
     if args.next_if(|first| first == PROBE).is_some() {
         return probe();
     }
-    let Some(order) = Order::read(&mut args) else { return 2 };
+    let Some(order) = Order::read(&mut args) else { return wrong_order() };
     match confine(&order.confinement, &order.temporary) {
         Ok(support) if support.landlock > 0 => {}
         Ok(_) => return refuse("the kernel has no Landlock"),
