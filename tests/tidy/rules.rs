@@ -183,7 +183,7 @@ const DENIED: [&str; 9] = [
 ];
 
 /// The names that may stand at the top of the repository, beside dotfiles.
-const TOP_LEVEL: [&str; 15] = [
+const TOP_LEVEL: [&str; 16] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
