@@ -32,7 +32,7 @@ const MOST_WAIT: f64 = 3_000.0;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(mock: &Mock) -> Outcome<Vec<Row>> {
-    guard::use_executable(env!("CARGO_BIN_EXE_eca").into());
+    guard::use_executable(crate::support::program());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut rows = vec![runtime.block_on(calls())?];
     rows.extend(many(mock)?);

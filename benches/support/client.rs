@@ -279,7 +279,7 @@ impl<R: Read> Frames<R> {
 
 /// The server with a home of its own and nothing of the caller's environment that it would read.
 pub(crate) fn command(home: &std::path::Path, front_end: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_eca"));
+    let mut command = Command::new(super::program());
     command.arg(front_end).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
     command.current_dir(home).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command

@@ -183,7 +183,7 @@ const DENIED: [&str; 9] = [
 ];
 
 /// The names that may stand at the top of the repository, beside dotfiles.
-const TOP_LEVEL: [&str; 16] = [
+const TOP_LEVEL: [&str; 15] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
@@ -192,7 +192,6 @@ const TOP_LEVEL: [&str; 16] = [
     "LICENSE-MIT",
     "README.md",
     "benches",
-    "build.rs",
     "custom_methods",
     "docs",
     "editors",
