@@ -6,7 +6,7 @@
 //! progress is in the database, so any server can go on where another stopped.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -29,8 +29,8 @@ const FREE_PAGES_WORTH_IT: i64 = 1024;
 /// Chats deleted in one transaction, so that others can write between them.
 const DELETED_PER_WRITE: usize = 20;
 
-/// So long a closing store removes files. The rest is done by the next one that is opened.
-const LAST_SWEEP: Duration = Duration::from_millis(100);
+/// Steps of a closing store that remove files. The rest is done by the next one that is opened.
+const LAST_STEPS: usize = 16;
 
 /// What there is to do, as far as it is known without asking the database.
 #[derive(Debug, Default)]
@@ -77,8 +77,10 @@ impl Upkeep {
 
     /// What was let go last should not outlive a server that is closed right after.
     pub(super) fn before_closing(&mut self, connection: &Connection) {
-        let started = Instant::now();
-        while self.sweep.is_due_for_released() && started.elapsed() < LAST_SWEEP {
+        for _ in 0..LAST_STEPS {
+            if !self.sweep.is_due_for_released() {
+                return;
+            }
             if let Err(error) = self.sweep.step(connection) {
                 tracing::debug!(%error, "contents of the journal are removed later");
                 return;
