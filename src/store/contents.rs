@@ -87,6 +87,7 @@ impl NewFile {
         let mut file = schema::create_own_file(&self.folder.join(&self.name))?;
         file.write_all(content)?;
         file.sync_all()?;
+        leave_memory_to_others(&file);
         flush(&self.folder);
         if is_new_folder && let Some(parent) = self.folder.parent() {
             flush(parent);
@@ -257,6 +258,17 @@ fn remove(folder: &Path, name: &str) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Most contents are never read: a rollback is rare. So they should not push the files that somebody
+/// works with out of the system's memory.
+fn leave_memory_to_others(file: &File) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed) {
+        tracing::debug!(%error, "a content of the journal stays in memory");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
 }
 
 /// Makes the names in a folder last. Some file systems cannot be asked for it.
