@@ -129,7 +129,8 @@ pub(super) fn read(folder: &Path, name: &str, size: u64) -> io::Result<Option<Ve
 
 /// Whether the file is there and has this size.
 pub(super) fn is_there(folder: &Path, name: &str, size: u64) -> bool {
-    folder.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == size)
+    let fits = |metadata: fs::Metadata| metadata.is_file() && metadata.len() == size;
+    is_ours(name) && folder.join(name).symlink_metadata().is_ok_and(fits)
 }
 
 /// The removal of files that are not needed any more, step by step.
@@ -204,6 +205,9 @@ impl Sweep {
             self.not_before = Instant::now().checked_add(TRIED_AGAIN_AFTER);
         }
         self.released = Some(last);
+        if gone.is_empty() {
+            return Ok(());
+        }
         // Only now: a file that is still there must stay on the list.
         in_spare_transaction(connection, |connection| {
             let mut statement = connection.prepare_cached("DELETE FROM released_contents WHERE file = ?1")?;
@@ -216,12 +220,14 @@ impl Sweep {
         let mut old = Vec::new();
         for _ in 0..FILES_PER_STEP {
             match files.next() {
-                None => {
+                Some(Ok(entry)) => old.extend(old_file_of_ours(&entry)),
+                end => {
+                    if let Some(Err(error)) = end {
+                        tracing::debug!(%error, "the contents of the journal cannot be looked at");
+                    }
                     self.files = None;
                     break;
                 }
-                Some(Ok(entry)) => old.extend(old_file_of_ours(&entry)),
-                Some(Err(error)) => tracing::debug!(%error, "a content of the journal cannot be looked at"),
             }
         }
         old.retain(|name| !is_named(connection, name).unwrap_or(true));
@@ -243,7 +249,7 @@ impl Sweep {
 
 /// The name of a file that is ours and not young any more.
 fn old_file_of_ours(entry: &fs::DirEntry) -> Option<String> {
-    let name = entry.file_name().into_string().ok().filter(|name| Uuid::try_parse(name).is_ok())?;
+    let name = entry.file_name().into_string().ok().filter(|name| is_ours(name))?;
     let written = entry.metadata().and_then(|metadata| metadata.modified()).ok()?;
     SystemTime::now().duration_since(written).is_ok_and(|age| age > LEFT_OVER_AFTER).then_some(name)
 }
@@ -252,8 +258,16 @@ fn is_named(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM changes WHERE file = ?1")?.exists([name])
 }
 
-/// A file that is gone already is as good as removed.
+/// A name from a damaged database must not lead elsewhere.
+fn is_ours(name: &str) -> bool {
+    Uuid::try_parse(name).is_ok()
+}
+
+/// A file that is gone already is as good as removed, and so is one that is none of ours.
 fn remove(folder: &Path, name: &str) -> io::Result<()> {
+    if !is_ours(name) {
+        return Ok(());
+    }
     match fs::remove_file(folder.join(name)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

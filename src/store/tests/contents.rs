@@ -227,6 +227,21 @@ async fn a_content_that_is_missing_or_torn_is_told_before_anything_is_restored()
 }
 
 #[tokio::test]
+async fn a_name_in_a_damaged_database_leads_nowhere_else() {
+    let lab = Lab::new();
+    let store = lab.store().await;
+    store.record_change(&lab.id, large("c", 1, LARGE)).await.expect("record");
+    let strange = lab.path.with_file_name("precious");
+    fs::write(&strange, vec![7; LARGE]).expect("file");
+    raw(&lab.path).execute("UPDATE changes SET file = '../precious'", []).expect("break");
+    let found = changes(&store, &lab.id).await;
+    assert!(!found[0].is_kept && store.content_before(&found[0]).await.is_err());
+    store.delete(&lab.id).await.expect("delete");
+    lab.until_files_are(&store, 0).await;
+    assert!(strange.exists());
+}
+
+#[tokio::test]
 async fn a_refused_change_leaves_no_file() {
     let lab = Lab::new();
     let store = lab.store().await;
