@@ -15,10 +15,12 @@
 //! binds the other.
 //!
 //! Each area has a module with its operations and their statements: [`history`] reads and cuts
-//! chats, [`search`] finds words in them, [`journal`] remembers what tools did to files, [`lease`]
-//! tells which server works on a chat, [`transfer`] and [`public_chats`] bring chats in and out,
-//! [`upkeep`] is what happens when nobody waits.
+//! chats, [`search`] finds words in them, [`journal`] remembers what tools did to files, with large
+//! [`contents`] in files beside the database, [`lease`] tells which server works on a chat,
+//! [`transfer`] and [`public_chats`] bring chats in and out, [`upkeep`] is what happens when nobody
+//! waits.
 
+mod contents;
 mod error;
 mod extra;
 mod history;
@@ -62,6 +64,7 @@ pub use types::{
     StoredFlag, TitleSource,
 };
 
+use contents::Contents;
 use lease::OwnLock;
 use queries::NewRow;
 use thread::{Access, Instruction, Location, Task};
@@ -93,6 +96,7 @@ struct Shared {
     reopen_interval: Duration,
     state: Mutex<State>,
     notices: Arc<Notices>,
+    contents: Arc<Contents>,
     /// By which other servers see that this one lives.
     own_lock: Arc<Mutex<OwnLock>>,
 }
@@ -234,6 +238,7 @@ impl Store {
                 reopen_interval,
                 state: Mutex::new(State::Idle),
                 notices: Arc::default(),
+                contents: Arc::default(),
                 own_lock: Arc::default(),
             }),
         }
@@ -301,7 +306,8 @@ impl Store {
             State::Running(_) | State::Idle => {}
         }
         let (location, notices) = (self.shared.location.clone(), Arc::clone(&self.shared.notices));
-        let sender = thread::start(location, self.shared.reopen_interval, QUEUE_LENGTH, notices)?;
+        let contents = Arc::clone(&self.shared.contents);
+        let sender = thread::start(location, self.shared.reopen_interval, QUEUE_LENGTH, notices, contents)?;
         *state = State::Running(sender.clone());
         Ok(sender)
     }

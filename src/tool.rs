@@ -1,12 +1,14 @@
 //! What a tool is: the words between the engine, which runs the model's calls, and everything
 //! that a model can call.
 
+pub mod file_text;
 pub mod seen;
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +19,7 @@ use crate::host::Host;
 use crate::llm::Image;
 use crate::workspace::Workspace;
 
+pub use file_text::FileText;
 pub use seen::SeenFiles;
 
 /// The server name of the tools that are built in.
@@ -182,8 +185,8 @@ pub struct FileChange {
     pub lines_added: u32,
     pub lines_removed: u32,
     /// The whole text before, for contracts that show both; `None` for a new file.
-    pub before: Option<Arc<str>>,
-    pub after: Arc<str>,
+    pub before: Option<FileText>,
+    pub after: FileText,
 }
 
 /// What a shell tool runs, taken apart.
@@ -315,9 +318,9 @@ pub struct PlannedChange {
     pub call: ToolCallId,
     pub path: PathBuf,
     /// The bytes before; `None` when there is no file yet.
-    pub before: Option<Vec<u8>>,
+    pub before: Option<Bytes>,
     /// The bytes after; `None` when the file will be gone.
-    pub after: Option<Vec<u8>>,
+    pub after: Option<Bytes>,
 }
 
 /// Where a running call can show what it is doing. Never blocks; what is too much is dropped.

@@ -1,5 +1,7 @@
 //! What can go wrong with the history, in sentences a user can act on.
 
+use std::path::Path;
+
 use rusqlite::ErrorCode;
 
 use crate::base::ChatId;
@@ -40,6 +42,8 @@ pub enum StoreError {
     UnknownContent,
     #[error("This place in the chat is gone. Load the chat again.")]
     CursorExpired,
+    #[error("What {path} was before is not kept any more.")]
+    ContentGone { path: String },
     #[error("{what} is too large to be kept: {bytes} bytes, at most {limit}.")]
     TooLarge { what: String, bytes: usize, limit: usize },
     #[error("This is no chat that can be imported: {reason}")]
@@ -78,6 +82,10 @@ impl StoreError {
 
     pub(super) fn unknown_chat(chat: &ChatId) -> Self {
         Self::UnknownChat { chat: chat.as_str().to_owned() }
+    }
+
+    pub(super) fn content_gone(path: &Path) -> Self {
+        Self::ContentGone { path: path.display().to_string() }
     }
 
     /// Whether this version can do nothing with the file, now or later.

@@ -3,6 +3,7 @@
 //! A migration is a step of SQL that is never edited once released; a change of the schema is a
 //! further step. `user_version` counts the steps a file has seen.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,6 +63,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
 ",
     HISTORY,
     SEARCH,
+    CONTENTS,
 ];
 
 /// Counts are columns, so that a list counts nothing. `flags.after_seq` and `changes.place` are
@@ -136,6 +138,23 @@ pub(super) const SEARCH: &str = "
     CREATE VIRTUAL TABLE search USING fts5 (
         text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
     );
+";
+
+/// A large content of the journal is a file, by this name ([`super::contents`]). Whatever lets go of
+/// the row lets go of the file: its name is put on a list in the same transaction, also when the row
+/// goes with its chat.
+const CONTENTS: &str = "
+    ALTER TABLE changes ADD COLUMN file TEXT;
+    CREATE UNIQUE INDEX changes_by_file ON changes (file) WHERE file IS NOT NULL;
+    CREATE TABLE released_contents (file TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER change_deleted AFTER DELETE ON changes WHEN old.file IS NOT NULL
+    BEGIN
+        INSERT OR IGNORE INTO released_contents VALUES (old.file);
+    END;
+    CREATE TRIGGER change_let_go AFTER UPDATE OF file ON changes WHEN old.file IS NOT NULL AND new.file IS NOT old.file
+    BEGIN
+        INSERT OR IGNORE INTO released_contents VALUES (old.file);
+    END;
 ";
 
 /// A connection ready for use, to a file or to a database in memory. Waits for other servers that
@@ -258,24 +277,34 @@ fn create_file(path: &Path) -> std::io::Result<()> {
     static CREATING: Mutex<()> = Mutex::new(());
 
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(parent)?;
+        create_own_folder(parent)?;
     }
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
-    match options.open(path).map(drop) {
+    match create_own_file(path).map(drop) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         outcome => outcome,
     }
 }
 
-fn unavailable(place: &str, error: &std::io::Error) -> StoreError {
+/// A folder for nobody but its owner, with the folders above it.
+pub(super) fn create_own_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// A new file for nobody but its owner.
+pub(super) fn create_own_file(path: &Path) -> std::io::Result<File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+pub(super) fn unavailable(place: &str, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         StoreError::Full { place: place.to_owned() }
     } else {

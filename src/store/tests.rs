@@ -10,6 +10,7 @@ use super::*;
 use crate::base::ContentId;
 use crate::llm::{Image, Message, Part, Replay, Role};
 
+mod contents;
 mod history;
 mod journal;
 mod lease;

@@ -14,6 +14,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
+use super::contents::Contents;
 use super::error::StoreError;
 use super::place::{self, Opened};
 use super::upkeep::{self, Upkeep};
@@ -108,6 +109,7 @@ pub(super) fn start(
     reopen_interval: Duration,
     queue_length: usize,
     notices: Arc<Notices>,
+    contents: Arc<Contents>,
 ) -> Result<mpsc::Sender<Instruction>, StoreError> {
     let (sender, queue) = mpsc::channel(queue_length);
     let place = location.to_string();
@@ -116,6 +118,7 @@ pub(super) fn start(
         location,
         reopen_interval,
         notices,
+        contents,
         connection: None,
         path: None,
         upkeep: Upkeep::default(),
@@ -134,6 +137,7 @@ struct Keeper {
     place: String,
     reopen_interval: Duration,
     notices: Arc<Notices>,
+    contents: Arc<Contents>,
     connection: Option<Connection>,
     path: Option<PathBuf>,
     upkeep: Upkeep,
@@ -240,9 +244,10 @@ impl Keeper {
         if let Some(path) = &path {
             self.place = path.display().to_string();
         }
+        let contents = self.contents.are_beside(path.as_deref());
         self.path = path;
         self.connection = Some(connection);
-        self.upkeep = Upkeep::after_opening();
+        self.upkeep = Upkeep::after_opening(contents.as_deref());
     }
 
     fn read(&mut self, mut job: Box<dyn Job>) {
@@ -374,6 +379,7 @@ impl Keeper {
     /// Folds the log into the database, as far as other servers let us in time.
     fn end(&mut self) {
         let Some(connection) = self.connection.take() else { return };
+        self.upkeep.before_closing(&connection);
         let folded = connection
             .busy_timeout(CHECKPOINT_TIMEOUT)
             .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));

@@ -1,13 +1,16 @@
 //! Work that nobody waits for, done in small steps while the queue is empty: words of old
-//! messages are indexed, a broken index is made anew, freed room is given back.
+//! messages are indexed, a broken index is made anew, files of contents that nobody needs are
+//! removed, freed room is given back.
 //!
 //! A step takes a few milliseconds, so that an operation that comes meanwhile hardly waits. All
 //! progress is in the database, so any server can go on where another stopped.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::contents::Sweep;
 use super::record::StoredMessage;
 use super::{Store, StoreError, lease, queries, schema, search};
 use crate::base::ChatId;
@@ -26,38 +29,62 @@ const FREE_PAGES_WORTH_IT: i64 = 1024;
 /// Chats deleted in one transaction, so that others can write between them.
 const DELETED_PER_WRITE: usize = 20;
 
+/// Steps of a closing store that remove files. The rest is done by the next one that is opened.
+const LAST_STEPS: usize = 16;
+
 /// What there is to do, as far as it is known without asking the database.
 #[derive(Debug, Default)]
 pub(super) struct Upkeep {
     index: bool,
     vacuum: bool,
+    sweep: Sweep,
 }
 
 impl Upkeep {
-    pub(super) fn after_opening() -> Self {
-        Self { index: true, vacuum: true }
+    /// `contents` is the folder of large contents, if there is one.
+    pub(super) fn after_opening(contents: Option<&Path>) -> Self {
+        Self { index: true, vacuum: true, sweep: contents.map(Sweep::of).unwrap_or_default() }
     }
 
-    /// A write may have emptied the index, or have freed room.
+    /// A write may have emptied the index, have let go of contents, or have freed room.
     pub(super) fn after_writing(&mut self) {
-        *self = Self::after_opening();
+        self.index = true;
+        self.vacuum = true;
+        self.sweep.after_writing();
     }
 
     pub(super) fn is_due(&self) -> bool {
-        self.index || self.vacuum
+        self.index || self.vacuum || self.sweep.is_due()
     }
 
     /// One small step. When it fails, or another server is writing, the rest waits until there is
     /// something to write here again.
     pub(super) fn step(&mut self, connection: &Connection) {
-        let outcome = if self.index {
+        let outcome = if self.sweep.is_due() {
+            self.sweep.step(connection)
+        } else if self.index {
             index_some(connection).map(|more| self.index = more)
         } else {
             give_back_some(connection).map(|more| self.vacuum = more)
         };
         if let Err(error) = outcome {
             tracing::debug!(%error, "upkeep of the chat history waits");
-            *self = Self::default();
+            self.index = false;
+            self.vacuum = false;
+            self.sweep.wait();
+        }
+    }
+
+    /// What was let go last should not outlive a server that is closed right after.
+    pub(super) fn before_closing(&mut self, connection: &Connection) {
+        for _ in 0..LAST_STEPS {
+            if !self.sweep.is_due_for_released() {
+                return;
+            }
+            if let Err(error) = self.sweep.step(connection) {
+                tracing::debug!(%error, "contents of the journal are removed later");
+                return;
+            }
         }
     }
 }
@@ -166,7 +193,7 @@ fn give_back_some(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Waits for nobody: whoever writes at the moment is more important. Does nothing to a file that
 /// a newer server has taken over.
-fn in_spare_transaction<T>(
+pub(super) fn in_spare_transaction<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
+
+use super::FileText;
 
 /// The whole of what is kept of one chat.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
@@ -38,13 +40,14 @@ struct Pages {
 
 #[derive(Debug)]
 struct Entry {
-    content: Arc<str>,
+    content: FileText,
     used: u64,
 }
 
 impl SeenFiles {
     /// The model has read, got as context, or itself written this content.
-    pub fn saw(&self, path: &Path, content: Arc<str>) {
+    pub fn saw(&self, path: &Path, content: impl Into<FileText>) {
+        let content = content.into();
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.clock += 1;
         let used = inner.clock;
@@ -65,21 +68,21 @@ impl SeenFiles {
 
     /// The model was shown some lines of this content, which has `total`. When it was shown all of
     /// them, page by page and without a change in between, it has seen the content.
-    pub fn saw_lines(&self, path: &Path, content: &str, shown: Range<usize>, total: usize) {
+    pub fn saw_lines(&self, path: &Path, content: &FileText, shown: Range<usize>, total: usize) {
         let is_all = self.0.lock().unwrap_or_else(PoisonError::into_inner).turn_page(path, content, shown, total);
         if is_all {
-            self.saw(path, content.into());
+            self.saw(path, content.clone());
         }
     }
 
     /// What the model saw last, if that is known.
-    pub fn last(&self, path: &Path) -> Option<Arc<str>> {
+    pub fn last(&self, path: &Path) -> Option<FileText> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.clock += 1;
         let used = inner.clock;
         let entry = inner.files.get_mut(path)?;
         entry.used = used;
-        Some(Arc::clone(&entry.content))
+        Some(entry.content.clone())
     }
 
     /// The file is gone or no longer what it was.
@@ -134,22 +137,22 @@ mod tests {
     fn pages_of_one_content_add_up() {
         let seen = SeenFiles::default();
         let path = Path::new("/a");
-        seen.saw_lines(path, "old", 0..4, 10);
-        seen.saw_lines(path, "new", 4..10, 10);
+        seen.saw_lines(path, &"old".into(), 0..4, 10);
+        seen.saw_lines(path, &"new".into(), 4..10, 10);
         assert_eq!(seen.last(path), None, "it changed in between");
-        seen.saw_lines(path, "new", 0..2, 10);
+        seen.saw_lines(path, &"new".into(), 0..2, 10);
         assert_eq!(seen.last(path), None);
-        seen.saw_lines(path, "new", 1..5, 10);
+        seen.saw_lines(path, &"new".into(), 1..5, 10);
         assert_eq!(seen.last(path).as_deref(), Some("new"));
-        seen.saw_lines(path, "newer", 0..1, 2);
+        seen.saw_lines(path, &"newer".into(), 0..1, 2);
         assert_eq!(seen.last(path).as_deref(), Some("new"), "a page of something else changes nothing");
-        seen.saw_lines(path, "", 0..0, 0);
+        seen.saw_lines(path, &"".into(), 0..0, 0);
         assert_eq!(seen.last(path).as_deref(), Some(""));
         for n in 0..2 * MAX_PAGED {
-            seen.saw_lines(&PathBuf::from(format!("/{n}")), "x", 0..1, 2);
+            seen.saw_lines(&PathBuf::from(format!("/{n}")), &"x".into(), 0..1, 2);
         }
         for n in 0..2 * MAX_PAGES {
-            seen.saw_lines(path, "y", 2 * n..2 * n + 1, 10_000);
+            seen.saw_lines(path, &"y".into(), 2 * n..2 * n + 1, 10_000);
         }
         let inner = seen.0.lock().unwrap();
         assert!(inner.paged.len() <= MAX_PAGED && inner.paged[path].shown.len() <= MAX_PAGES);
@@ -158,14 +161,14 @@ mod tests {
     #[test]
     fn the_least_used_is_forgotten_first() {
         let seen = SeenFiles::default();
-        let big: Arc<str> = "x".repeat(MAX_BYTES / 2).into();
-        seen.saw(Path::new("/a"), Arc::clone(&big));
-        seen.saw(Path::new("/b"), Arc::clone(&big));
+        let big = FileText::of("x".repeat(MAX_BYTES / 2));
+        seen.saw(Path::new("/a"), big.clone());
+        seen.saw(Path::new("/b"), big);
         assert!(seen.last(Path::new("/a")).is_some());
-        seen.saw(Path::new("/c"), "small".into());
+        seen.saw(Path::new("/c"), "small");
         assert!(seen.last(Path::new("/b")).is_none());
         assert!(seen.last(Path::new("/a")).is_some());
-        seen.saw(Path::new("/a"), "y".repeat(MAX_BYTES + 1).into());
+        seen.saw(Path::new("/a"), "y".repeat(MAX_BYTES + 1));
         assert!(seen.last(Path::new("/a")).is_none(), "too large to be kept, so no longer known");
         seen.forget(Path::new("/c"));
         assert_eq!(seen.last(Path::new("/c")), None);

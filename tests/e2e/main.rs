@@ -38,6 +38,7 @@ mod models;
 mod oauth;
 mod queries;
 mod races;
+mod rollback;
 mod slow_client;
 mod stock_server;
 mod stop;

@@ -300,7 +300,7 @@ impl ChatActor {
         }
         for change in changes {
             let before = self.shared.store.content_before(change).await?;
-            restore(change.path.clone(), before.filter(|_| change.existed)).await?;
+            restore(change.path.clone(), before).await?;
             self.memory.seen.forget(&change.path);
         }
         Ok(())

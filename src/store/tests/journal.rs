@@ -1,13 +1,15 @@
 //! What is remembered of changed files, and how much of it.
 
+use bytes::Bytes;
+
 use super::*;
 
-fn change(call: &str, order: i64, path: &str, before: Option<&str>, after: Option<&str>) -> NewChange {
-    let content = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
+pub(super) fn change(call: &str, order: i64, path: &str, before: Option<&str>, after: Option<&str>) -> NewChange {
+    let content = |text: Option<&str>| text.map(|text| Bytes::copy_from_slice(text.as_bytes()));
     NewChange { call: call.into(), order, path: path.into(), before: content(before), after: content(after) }
 }
 
-fn said(id: &str) -> NewMessage {
+pub(super) fn said(id: &str) -> NewMessage {
     NewMessage { content_id: Some(ContentId::new(id)), ..user("x") }
 }
 
@@ -82,8 +84,13 @@ async fn contents_are_bytes_and_paths_need_not_be_unicode() {
     #[cfg(not(unix))]
     let path = PathBuf::from("odd");
     let before = vec![0, 0xff, b'\n', 0xc3];
-    let new =
-        NewChange { call: "c".into(), order: 0, path: path.clone(), before: Some(before.clone()), after: Some(vec![]) };
+    let new = NewChange {
+        call: "c".into(),
+        order: 0,
+        path: path.clone(),
+        before: Some(before.clone().into()),
+        after: Some(Bytes::new()),
+    };
     store.record_change(&id, new).await.expect("record");
     let changes = store.changes_since(&id, &ContentId::new("one")).await.expect("changes");
     assert_eq!(changes[0].path, path);
@@ -96,8 +103,10 @@ async fn what_is_too_large_is_refused_by_name() {
     let store = Store::in_memory();
     let id = chat("a");
     store.append(&id, vec![said("one")]).await.expect("append");
-    let large =
-        NewChange { before: Some(vec![0; MOST_CONTENT_BYTES + 1]), ..change("c", 0, "/data/huge.bin", None, None) };
+    let large = NewChange {
+        before: Some(vec![0; MOST_CONTENT_BYTES + 1].into()),
+        ..change("c", 0, "/data/huge.bin", None, None)
+    };
     let error = store.record_change(&id, large).await.expect_err("too large");
     assert!(matches!(error, StoreError::TooLarge { .. }) && error.to_string().contains("/data/huge.bin"), "{error}");
     assert!(store.changes_since(&id, &ContentId::new("one")).await.expect("changes").is_empty());

@@ -9,43 +9,19 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::diff::{self, SHOWN_BYTES};
-use super::disk::{self, Content};
+use super::disk;
 use super::matching::Change;
 use super::paths::Target;
 use super::replace::{NotReplaced, replace};
 use super::{blocking, or_stopped, to_the_end};
 use crate::host::{HostError, OpenChange, Taken};
-use crate::tool::{FileChange, PlannedChange, ToolContext};
+use crate::tool::{FileChange, FileText, PlannedChange, ToolContext};
 
 /// What a file is now.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
-    pub(super) content: Content,
+    pub(super) text: FileText,
     pub(super) place: Place,
-    /// For the journal. A large file is not copied once more.
-    bytes: Vec<u8>,
-}
-
-/// What a file is to be.
-#[derive(Debug, Clone)]
-pub(super) struct After {
-    pub(super) content: Content,
-    bytes: Vec<u8>,
-}
-
-impl From<Content> for After {
-    fn from(content: Content) -> Self {
-        let bytes = content.bytes();
-        Self { content, bytes }
-    }
-}
-
-impl After {
-    pub(super) fn of(text: String, bom: bool) -> Self {
-        let content = Content { text: text.as_str().into(), bom };
-        let bytes = if bom { content.bytes() } else { text.into_bytes() };
-        Self { content, bytes }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +35,11 @@ pub(super) enum Place {
 /// `None` if there is nothing.
 pub(super) async fn current(target: &Target, context: &ToolContext) -> Result<Option<Current>, String> {
     if let Some(text) = or_stopped(&context.stop, async { Ok(unsaved(target, context).await) }).await? {
-        let content = Content::of(&text);
-        return Ok(Some(Current { content, place: Place::Editor, bytes: text.into_bytes() }));
+        return Ok(Some(Current { text: text.into(), place: Place::Editor }));
     }
     let path = target.real.clone();
     let loaded = blocking(&context.stop, move || disk::load(&path)).await?;
-    Ok(loaded.map(|(content, bytes)| Current { content, place: Place::Disk, bytes }))
+    Ok(loaded.map(|text| Current { text, place: Place::Disk }))
 }
 
 pub(super) async fn unsaved(target: &Target, context: &ToolContext) -> Option<String> {
@@ -82,31 +57,27 @@ pub(super) async fn unsaved(target: &Target, context: &ToolContext) -> Option<St
 pub(super) async fn commit(
     target: &Target,
     before: Option<Current>,
-    after: After,
+    after: FileText,
     context: &ToolContext,
 ) -> Result<Place, NotReplaced> {
-    let (before, bytes) = match before {
-        Some(Current { content, place, bytes }) => (Some((content, place)), Some(bytes)),
-        None => (None, None),
-    };
-    let After { content, bytes: after } = after;
     let (call, path) = (context.call.clone(), target.real.clone());
-    let planned = PlannedChange { call, path, before: bytes, after: Some(after) };
+    let kept = before.as_ref().map(|before| before.text.bytes());
+    let planned = PlannedChange { call, path, before: kept, after: Some(after.bytes()) };
     record(planned, context).await.map_err(NotReplaced::Failed)?;
     let in_editor = match &before {
-        Some((old, Place::Editor)) => Some(old),
+        Some(Current { text, place: Place::Editor }) => Some(text),
         _ => None,
     };
-    if let Some(place) = taken_by_editor(target, in_editor, &content, context).await? {
+    if let Some(place) = taken_by_editor(target, in_editor, &after, context).await? {
         return Ok(place);
     }
     let expected = match before {
         // The editor let go of it in between.
-        Some((_, Place::Editor)) => return Err(NotReplaced::Changed),
-        before => before.map(|(content, _)| content),
+        Some(Current { place: Place::Editor, .. }) => return Err(NotReplaced::Changed),
+        before => before.map(|before| before.text),
     };
     let path = target.real.clone();
-    let written = to_the_end(move || Ok(replace(&path, expected.as_ref(), &content))).await;
+    let written = to_the_end(move || Ok(replace(&path, expected.as_ref(), &after))).await;
     written.map_err(NotReplaced::Failed)?.map(|()| Place::Disk)
 }
 
@@ -124,18 +95,18 @@ pub(super) fn note(place: Place) -> &'static str {
 /// Offers the new text to the editor, whose own text was `before`; returns where it is if it took it.
 async fn taken_by_editor(
     target: &Target,
-    before: Option<&Content>,
-    content: &Content,
+    before: Option<&FileText>,
+    after: &FileText,
     context: &ToolContext,
 ) -> Result<Option<Place>, NotReplaced> {
     if !context.host.may_write_open() {
         return Ok(None);
     }
     // An editor that shows the mark in its text wants it back.
-    let mark = if before.is_some_and(|old| old.bom) { "\u{FEFF}" } else { "" };
+    let mark = if before.is_some_and(FileText::is_marked) { "\u{FEFF}" } else { "" };
     for path in target.names() {
-        let before = before.map(|old| [mark, &old.text].concat());
-        let change = OpenChange { chat: context.chat.clone(), path, before, after: [mark, &content.text].concat() };
+        let before = before.map(|old| old.whole().to_owned());
+        let change = OpenChange { chat: context.chat.clone(), path, before, after: [mark, after].concat() };
         match context.host.write_open(change).await {
             Ok(Taken::Yes) => return Ok(Some(Place::Editor)),
             Ok(Taken::Saved) => return Ok(Some(Place::Disk)),
@@ -160,15 +131,15 @@ pub(super) async fn record(planned: PlannedChange, context: &ToolContext) -> Res
 }
 
 /// How to show a change. Costs time with large texts, so call it where blocking is allowed.
-pub(super) fn file_change(path: &Path, before: Option<&Arc<str>>, after: &Arc<str>, changes: &[Change]) -> FileChange {
+pub(super) fn file_change(path: &Path, before: Option<&FileText>, after: &FileText, changes: &[Change]) -> FileChange {
     let unified = diff::unified(before.map_or("", |before| before), after, changes, SHOWN_BYTES);
     FileChange {
         path: path.to_owned(),
         diff: unified.text,
         lines_added: u32::try_from(unified.added).unwrap_or(u32::MAX),
         lines_removed: u32::try_from(unified.removed).unwrap_or(u32::MAX),
-        before: before.map(Arc::clone),
-        after: Arc::clone(after),
+        before: before.cloned(),
+        after: after.clone(),
     }
 }
 

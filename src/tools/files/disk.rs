@@ -4,59 +4,27 @@
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use super::paths::in_words;
+use crate::tool::FileText;
 
 /// Larger files are not edited or written over: both texts are held in memory, and kept to take
 /// the change back.
 pub(super) const MAX_TEXT_BYTES: u64 = 64 * 1024 * 1024;
-pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The content of a text file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Content {
-    /// Without the mark.
-    pub(super) text: Arc<str>,
-    /// It starts with a byte order mark.
-    pub(super) bom: bool,
-}
-
-impl Content {
-    /// Takes the mark off a text that may have one.
-    pub(super) fn of(text: &str) -> Self {
-        match text.strip_prefix('\u{FEFF}') {
-            Some(rest) => Self { text: rest.into(), bom: true },
-            None => Self { text: text.into(), bom: false },
-        }
-    }
-
-    pub(super) fn mark(&self) -> &'static [u8] {
-        if self.bom { BOM } else { &[] }
-    }
-
-    pub(super) fn bytes(&self) -> Vec<u8> {
-        [self.mark(), self.text.as_bytes()].concat()
-    }
-
-    /// Whether exactly this can be read from `file`.
-    pub(super) fn is_all_of(&self, file: &mut File) -> io::Result<bool> {
-        let mut buffer = vec![0; 256 * 1024];
-        let mut rest = self.text.as_bytes();
-        let mut mark = self.mark();
-        loop {
-            let read = match file.read(&mut buffer) {
-                Ok(0) => return Ok(mark.is_empty() && rest.is_empty()),
-                Ok(read) => &buffer[..read],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            let from_mark = mark.len().min(read.len());
-            let (first, second) = read.split_at(from_mark);
-            let (Some(marks_left), Some(rest_left)) = (mark.strip_prefix(first), rest.strip_prefix(second)) else {
-                return Ok(false);
-            };
-            (mark, rest) = (marks_left, rest_left);
+/// Whether exactly this can be read from `file`.
+pub(super) fn is_all_of(text: &FileText, file: &mut File) -> io::Result<bool> {
+    let mut buffer = vec![0; 256 * 1024];
+    let mut rest = text.whole().as_bytes();
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(rest.is_empty()),
+            Ok(read) => match rest.strip_prefix(&buffer[..read]) {
+                Some(left) => rest = left,
+                None => return Ok(false),
+            },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }
@@ -118,8 +86,8 @@ fn kind(kind: FileType) -> &'static str {
     if kind.is_dir() { "is a folder, not a file" } else { "is not a file" }
 }
 
-/// The whole of a text file, and its very bytes. `None` if there is none.
-pub(super) fn load(path: &Path) -> Result<Option<(Content, Vec<u8>)>, String> {
+/// The whole of a text file. `None` if there is none.
+pub(super) fn load(path: &Path) -> Result<Option<FileText>, String> {
     let Some((file, metadata)) = open(path)? else { return Ok(None) };
     let too_large = || format!("{} is too large to be changed as text.", path.display());
     if metadata.len() > MAX_TEXT_BYTES {
@@ -131,9 +99,10 @@ pub(super) fn load(path: &Path) -> Result<Option<(Content, Vec<u8>)>, String> {
     if bytes.len() as u64 > MAX_TEXT_BYTES {
         return Err(too_large());
     }
-    match str::from_utf8(&bytes) {
-        Ok(text) if memchr::memchr(0, &bytes).is_none() => Ok(Some((Content::of(text), bytes))),
-        _ => Err(not_text(path, &bytes)),
+    match String::from_utf8(bytes) {
+        Ok(text) if memchr::memchr(0, text.as_bytes()).is_none() => Ok(Some(FileText::of(text))),
+        Ok(binary) => Err(not_text(path, binary.as_bytes())),
+        Err(error) => Err(not_text(path, error.as_bytes())),
     }
 }
 

@@ -19,7 +19,8 @@ use super::paths::{self, Target, file_name};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
 use crate::tool::{
-    Access, Arguments, Details, FileChange, Prepared, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
+    Access, Arguments, Details, FileChange, FileText, Prepared, Preview, Tool, ToolContext, ToolOutput, ToolSpec,
+    summary_of_file,
 };
 use plan::{Plan, Sight};
 
@@ -85,7 +86,7 @@ impl EditFile {
             if context.stop.is_cancelled() {
                 return Err(STOPPED.to_owned());
             }
-            let text = Arc::clone(&plan.after.content.text);
+            let text = plan.after.clone();
             match change::commit(&target, Some(plan.before), plan.after, context).await {
                 Ok(place) => {
                     context.seen.saw(&target.real, text);
@@ -165,7 +166,7 @@ async fn plan_on(
     let seen = context.seen.last(&target.real);
     let (request, path) = (request.clone(), target.written.clone());
     let planned = blocking(&context.stop, move || {
-        let sight = Sight::of(seen.as_deref(), &before.content.text);
+        let sight = Sight::of(seen.as_deref(), &before.text);
         Ok(plan::plan(&request, &path, before, &sight, rules))
     });
     planned.await?.map_err(|refusal| {
@@ -195,7 +196,7 @@ impl PreviewFileChange {
         let shown = match change::current(&target, context).await? {
             Some(before) => plan_on(&request, &target, before, None, context).await?.shown,
             None if request.original.is_empty() => {
-                let (path, new) = (target.written.clone(), Arc::clone(&request.new));
+                let (path, new) = (target.written.clone(), FileText::from(&*request.new));
                 let whole = [Change { old: 0..0, new: 0..new.len() }];
                 blocking(&context.stop, move || Ok(change::file_change(&path, None, &new, &whole))).await?
             }

@@ -241,10 +241,16 @@ fn replace(
     if done == before.len() {
         keep_final_newline(before, &mut text, &mut changes, common);
     }
-    if text == before {
+    if is_same(before, &text, &changes) {
         return Err(Mismatch::NoChange);
     }
     Ok(Applied { text, changes, places, tier })
+}
+
+/// Whether both texts are the same, which they are before the first change and behind the last one.
+fn is_same(before: &str, after: &str, changes: &[Change]) -> bool {
+    let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return before == after };
+    before.len() == after.len() && before[first.old.start..last.old.end] == after[first.new.start..last.new.end]
 }
 
 /// Models are careless with the end of a file. Whether there is a line end stays as it was, unless

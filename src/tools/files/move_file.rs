@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
@@ -184,7 +185,7 @@ async fn keep(plan: &Plan, context: &ToolContext) -> Result<bool, String> {
         let mut bytes = Vec::new();
         let read = file.take(MAX_KEPT_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| format!("{}: {}.", source.display(), in_words(&error)))?;
-        Ok(bytes)
+        Ok(Bytes::from(bytes))
     })
     .await?;
     let call = &context.call;

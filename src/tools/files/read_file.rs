@@ -17,13 +17,13 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::disk::{self, Content};
+use super::disk;
 use super::paths::{self, Target, in_words};
 use super::{STOPPED, arguments, blocking, change, or_stopped};
 use crate::base::text::prefix;
 use crate::llm::Image;
 use crate::tool::{
-    Access, Arguments, Content as Output, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
+    Access, Arguments, Content as Output, FileText, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
     summary_of_file,
 };
 use page::{Page, PageError, Total, Wanted};
@@ -47,7 +47,7 @@ enum Reading {
 
 /// Which lines were shown of which content.
 struct Shown {
-    content: Content,
+    content: FileText,
     lines: Range<usize>,
     total: usize,
 }
@@ -122,7 +122,7 @@ async fn read(arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput
     Ok(match reading {
         Reading::Text { text, seen } => {
             if let Some(Shown { content, lines, total }) = seen {
-                context.seen.saw_lines(&target.real, &content.text, lines, total);
+                context.seen.saw_lines(&target.real, &content, lines, total);
             }
             ToolOutput::text(text)
         }
@@ -182,7 +182,7 @@ fn read_text(
     let seen = match (page.total, page.all) {
         // Of a line that was cut, nobody knows the rest.
         (Total::Exactly(total), Some(all)) if !page.cut && memchr::memchr(0, &all).is_none() => {
-            str::from_utf8(&all).ok().map(|all| Shown { content: Content::of(all), lines, total })
+            String::from_utf8(all).ok().map(|all| Shown { content: all.into(), lines, total })
         }
         _ => None,
     };

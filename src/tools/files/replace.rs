@@ -5,8 +5,9 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::disk::{self, Content};
+use super::disk;
 use super::paths::in_words;
+use crate::tool::FileText;
 
 /// Why a file was not replaced. It is as it was.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(super) enum NotReplaced {
 
 /// Writes `content` to `path`, which has no links in it and must still be `expected`; `None`: there
 /// must be nothing. Folders are made as needed.
-pub(super) fn replace(path: &Path, expected: Option<&Content>, content: &Content) -> Result<(), NotReplaced> {
+pub(super) fn replace(path: &Path, expected: Option<&FileText>, content: &FileText) -> Result<(), NotReplaced> {
     let failed = |error: &io::Error| NotReplaced::Failed(format!("{}: {}.", path.display(), in_words(error)));
     let Some(expected) = expected else { return create(path, content) };
     let Some((mut file, metadata)) = disk::open(path).map_err(NotReplaced::Failed)? else {
@@ -34,7 +35,7 @@ pub(super) fn replace(path: &Path, expected: Option<&Content>, content: &Content
     });
     written.map_err(|error| failed(&error))?;
     // As late as it can be: what is written from here on to the rename is lost.
-    let is_same = reopened(path, &mut file).and_then(|()| expected.is_all_of(&mut file));
+    let is_same = reopened(path, &mut file).and_then(|()| disk::is_all_of(expected, &mut file));
     match is_same {
         Ok(true) => {}
         Ok(false) => return Err(NotReplaced::Changed),
@@ -91,7 +92,7 @@ fn reopened(path: &Path, file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-fn create(path: &Path, content: &Content) -> Result<(), NotReplaced> {
+fn create(path: &Path, content: &FileText) -> Result<(), NotReplaced> {
     let failed = |error: &io::Error| NotReplaced::Failed(format!("{}: {}.", path.display(), in_words(error)));
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| folder_failed(path, &error))?;
@@ -132,9 +133,8 @@ impl Temporary {
         Ok(Self { path, file })
     }
 
-    fn write(&self, content: &Content) -> io::Result<()> {
-        (&self.file).write_all(content.mark())?;
-        (&self.file).write_all(content.text.as_bytes())
+    fn write(&self, content: &FileText) -> io::Result<()> {
+        (&self.file).write_all(content.whole().as_bytes())
     }
 
     fn rename_over(self, path: &Path) -> io::Result<()> {

@@ -80,7 +80,7 @@ impl Lab {
     }
 
     pub(super) fn saw(&self, name: &str) {
-        self.context.seen.saw(&self.path(name), self.text(name).into());
+        self.context.seen.saw(&self.path(name), self.text(name));
     }
 
     pub(super) fn tool(&self, name: &str) -> &dyn Tool {

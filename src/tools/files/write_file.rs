@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -10,13 +11,13 @@ use serde_json::json;
 
 use super::change::{self, Current, Locks};
 use super::diff::between_common_ends;
-use super::disk::{Content, MAX_TEXT_BYTES};
+use super::disk::MAX_TEXT_BYTES;
 use super::matching::in_the_style_of;
 use super::paths::{self, Target, file_name};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
 use crate::tool::{
-    Access, Arguments, Details, FileChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
+    Access, Arguments, Details, FileChange, FileText, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
 };
 
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(super) struct WriteFile {
 /// What will be written over what.
 struct Plan {
     before: Option<Current>,
-    after: Content,
+    after: FileText,
     shown: FileChange,
 }
 
@@ -59,21 +60,21 @@ impl WriteFile {
             let (added, removed) = (plan.shown.lines_added, plan.shown.lines_removed);
             let report = match &plan.before {
                 None => format!("Created {path} ({added} lines)."),
-                Some(before) if before.content == plan.after => {
-                    context.seen.saw(&target.real, plan.after.text);
+                Some(before) if before.text == plan.after => {
+                    context.seen.saw(&target.real, plan.after);
                     return Ok(ToolOutput::text(format!("{path} has this content already.")));
                 }
                 Some(before) => {
                     let unseen = match context.seen.last(&target.real) {
-                        Some(seen) if seen == before.content.text => "",
+                        Some(seen) if *seen == *before.text => "",
                         Some(_) => " It had changed since you saw it; that is overwritten.",
                         None => " You had not read what was there before.",
                     };
                     format!("Replaced {path} (+{added} -{removed}).{unseen}")
                 }
             };
-            let text = Arc::clone(&plan.after.text);
-            match change::commit(&target, plan.before, plan.after.into(), context).await {
+            let text = plan.after.clone();
+            match change::commit(&target, plan.before, plan.after, context).await {
                 Ok(place) => {
                     context.seen.saw(&target.real, text);
                     return Ok(ToolOutput {
@@ -124,17 +125,17 @@ impl Tool for WriteFile {
 }
 
 async fn plan(arguments: &Arguments, target: &Target, context: &ToolContext) -> Result<Plan, String> {
-    let content: Arc<str> = arguments::text(arguments, "content")?.into();
-    if content.len() as u64 > MAX_TEXT_BYTES {
+    let content = FileText::from(arguments::text(arguments, "content")?);
+    if content.whole().len() as u64 > MAX_TEXT_BYTES {
         return Err("The content is too large.".to_owned());
     }
     let before = change::current(target, context).await?;
     let path = target.written.clone();
     blocking(&context.stop, move || {
-        let after = after(before.as_ref(), &content);
-        let old = before.as_ref().map(|before| &before.content.text);
-        let changes = between_common_ends(old.map_or("", |old| old), &after.text);
-        let shown = change::file_change(&path, old, &after.text, &changes);
+        let old = before.as_ref().map(|before| &before.text);
+        let after = after(old, content);
+        let changes = between_common_ends(old.map_or("", |old| old), &after);
+        let shown = change::file_change(&path, old, &after, &changes);
         Ok(Plan { before, after, shown })
     })
     .await
@@ -142,13 +143,11 @@ async fn plan(arguments: &Arguments, target: &Target, context: &ToolContext) -> 
 
 /// What is written: the content, with the mark, the line ends and the last line end of the file
 /// that it replaces.
-fn after(before: Option<&Current>, content: &str) -> Content {
-    let mut after = Content::of(content);
-    if let Some(Current { content: before, .. }) = before {
-        after.bom |= before.bom;
-        if let std::borrow::Cow::Owned(text) = in_the_style_of(&before.text, &after.text) {
-            after.text = text.into();
-        }
+fn after(before: Option<&FileText>, content: FileText) -> FileText {
+    let Some(before) = before else { return content };
+    let is_marked = before.is_marked() || content.is_marked();
+    match in_the_style_of(before, &content) {
+        Cow::Borrowed(_) if is_marked == content.is_marked() => content,
+        text => FileText::with_mark(text.into_owned(), is_marked),
     }
-    after
 }

@@ -1,7 +1,5 @@
 //! Calls as the client sees them, stage by stage.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::*;
@@ -34,8 +32,8 @@ fn change(before: Option<&str>, after: &str, diff: &str) -> Details {
         diff: diff.to_owned(),
         lines_added: 1,
         lines_removed: 0,
-        before: before.map(Arc::from),
-        after: Arc::from(after),
+        before: before.map(Into::into),
+        after: after.into(),
     })
 }
 

@@ -1,11 +1,10 @@
 //! Decides what an edit does to a file, from the file's text and what the model saw of it. Pure.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use super::Request;
-use crate::tool::FileChange;
-use crate::tools::files::change::{After, Current, file_change};
+use crate::tool::{FileChange, FileText};
+use crate::tools::files::change::{Current, file_change};
 use crate::tools::files::diff::{self, between_common_ends};
 use crate::tools::files::matching::{self, Edit, Mismatch, Rules, Tier};
 
@@ -16,7 +15,7 @@ const NEWS_BYTES: usize = 4 * 1024;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) before: Current,
-    pub(super) after: After,
+    pub(super) after: FileText,
     pub(super) shown: FileChange,
     /// For the model, when it is done.
     pub(super) report: String,
@@ -27,7 +26,7 @@ pub(super) struct Plan {
 pub(super) struct Refusal {
     pub(super) text: String,
     /// The text tells all that changed, so the model knows this content now.
-    pub(super) now_seen: Option<Arc<str>>,
+    pub(super) now_seen: Option<FileText>,
 }
 
 /// What the model knows of the file.
@@ -69,12 +68,12 @@ pub(super) fn plan(
 ) -> Result<Plan, Refusal> {
     let edit = Edit { original: &request.original, new: &request.new, all: request.all };
     let by_sight = if matches!(sight, Sight::Current) { Rules::Loose } else { Rules::ExactOnce };
-    let text = &before.content.text;
+    let text = &before.text;
     match matching::apply(text, edit, rules.unwrap_or(by_sight)) {
         Ok(applied) => {
             let done = report(path, text, &applied);
-            let after = After::of(applied.text, before.content.bom);
-            let shown = file_change(path, Some(text), &after.content.text, &applied.changes);
+            let after = FileText::with_mark(applied.text, text.is_marked());
+            let shown = file_change(path, Some(text), &after, &applied.changes);
             let (added, removed) = (shown.lines_added, shown.lines_removed);
             let report = format!("{done} (+{added} -{removed}).{}", notes(applied.tier, sight));
             Ok(Plan { before, after, shown, report })
@@ -85,7 +84,7 @@ pub(super) fn plan(
             if matches!(mismatch, Mismatch::NotFound { .. } | Mismatch::Ambiguous { .. }) {
                 said.push_str(&advice(sight));
                 if matches!(sight, Sight::Stale(News { whole: true, .. })) {
-                    now_seen = Some(Arc::clone(text));
+                    now_seen = Some(text.clone());
                 }
             }
             Err(Refusal { text: said, now_seen })

@@ -49,12 +49,18 @@ pub(super) struct Folded<'a> {
     pub(super) text: Cow<'a, str>,
     /// Where bytes are left out: before which byte of `text`, and how many up to there in all.
     gaps: Vec<(usize, usize)>,
+    /// How many lines of the original end with CRLF, when that was counted on the way.
+    crlf: Option<usize>,
 }
 
 impl<'a> Folded<'a> {
     /// With LF for CRLF.
     pub(super) fn line_ends(original: &'a str) -> Self {
-        let mut folded = Self { original, text: Cow::Borrowed(original), gaps: Vec::new() };
+        let mut folded = Self { original, text: Cow::Borrowed(original), gaps: Vec::new(), crlf: Some(0) };
+        // Faster than a search for both, and most texts have none.
+        if memchr::memchr(b'\r', original.as_bytes()).is_none() {
+            return folded;
+        }
         let mut text = String::new();
         let mut done = 0;
         for at in memchr::memmem::find_iter(original.as_bytes(), "\r\n") {
@@ -65,6 +71,7 @@ impl<'a> Folded<'a> {
             done = at + 1;
             folded.gaps.push((text.len(), folded.gaps.len() + 1));
         }
+        folded.crlf = Some(folded.gaps.len());
         if done > 0 {
             text.push_str(&original[done..]);
             folded.text = Cow::Owned(text);
@@ -95,7 +102,7 @@ impl<'a> Folded<'a> {
             text.push('\n');
             rest = &rest[end + end_bytes..];
         }
-        Self { original, text: Cow::Owned(text), gaps }
+        Self { original, text: Cow::Owned(text), gaps, crlf: None }
     }
 
     /// Where `at` is in the original text. What is left out there belongs to what follows: a CR to
@@ -107,11 +114,12 @@ impl<'a> Folded<'a> {
 
     /// How most lines of the original end.
     pub(super) fn common_line_end(&self) -> LineEnd {
-        if memchr::memchr(b'\r', self.original.as_bytes()).is_none() {
+        let count = || memchr::memmem::find_iter(self.original.as_bytes(), "\r\n").count();
+        let with_cr = self.crlf.unwrap_or_else(count);
+        if with_cr == 0 {
             return LineEnd::Lf;
         }
         let ends = memchr::memchr_iter(b'\n', self.original.as_bytes()).count();
-        let with_cr = memchr::memmem::find_iter(self.original.as_bytes(), "\r\n").count();
         if with_cr > ends - with_cr { LineEnd::CrLf } else { LineEnd::Lf }
     }
 }

@@ -13,7 +13,7 @@ fn to(lab: &Lab, source: &str, destination: &str) -> Value {
 async fn a_file_is_moved_with_what_is_known_of_it() {
     let lab = Lab::new();
     let source = lab.put("a.txt", b"\xFFbytes");
-    lab.context.seen.saw(&source, "known".into());
+    lab.context.seen.saw(&source, "known");
     let preview = lab.preview("move_file", to(&lab, "a.txt", "new/b.txt")).await.unwrap();
     assert_eq!(preview.summary.as_deref(), Some("Moving a.txt"));
     let touched: Vec<_> = preview.paths.iter().map(|path| (path.path.clone(), path.access)).collect();
@@ -26,7 +26,7 @@ async fn a_file_is_moved_with_what_is_known_of_it() {
     assert_eq!(said, format!("Moved {} to {}.", source.display(), lab.path("new/b.txt").display()));
     assert_eq!((lab.names(), lab.bytes("new/b.txt").as_slice()), (vec!["new".to_owned()], &b"\xFFbytes"[..]));
     let changes = lab.journal.changes.lock().unwrap();
-    let bytes = Some(b"\xFFbytes".to_vec());
+    let bytes = Some(bytes::Bytes::from_static(b"\xFFbytes"));
     assert_eq!((&changes[0].path, &changes[0].before, &changes[0].after), (&source, &bytes, &None));
     assert_eq!((&changes[1].path, &changes[1].before, &changes[1].after), (&lab.path("new/b.txt"), &None, &bytes));
     assert_eq!(lab.context.seen.last(&source), None);
