@@ -28,10 +28,11 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("SSL_CERT_FILE", "Certificates to be trusted beside those of the system."),
 ];
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("~/.config/eca/config.json", "Your configuration."),
     (".eca/config.json", "The configuration of a workspace; it counts once it is trusted."),
     ("~/.local/share/eca/chats.db", "Your chats."),
+    ("~/.local/share/eca/chats.db-contents/", "What large files were before tools changed them."),
     ("~/.local/share/eca/trust.json", "What you trust."),
 ];
 

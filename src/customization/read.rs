@@ -162,10 +162,15 @@ impl<'a> Reader<'a> {
         Some(File { path: path.to_owned(), origin, text, written: metadata.modified().ok() })
     }
 
+    /// The same, and none while there is nothing in it: so it is for a moment when somebody saves it.
+    pub(super) fn filled_file(&mut self, path: &Path, border: Border<'_>) -> Option<File> {
+        self.file(path, border).filter(|file| !file.text.is_empty())
+    }
+
     /// The same, in its parts and interpolated. `None` also while it waits for a command.
     pub(super) fn document(&mut self, path: &Path) -> Option<Document> {
         let border = self.border_of(path);
-        let file = self.file(path, border)?;
+        let file = self.filled_file(path, border)?;
         self.document_of(file)
     }
 

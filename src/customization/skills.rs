@@ -65,7 +65,7 @@ impl Skills {
             for file in reader.walk(&place, Some(FILE), |file| file.file_name().is_some_and(|name| name == FILE)) {
                 let border = reader.border_of(&file);
                 // What it says is read when it is loaded; a command in it must not run for its name.
-                let Some(read) = reader.file(&file, border) else { continue };
+                let Some(read) = reader.filled_file(&file, border) else { continue };
                 match super::front_matter::split(&read.text) {
                     Ok(split) => match skill(&split.values, &file, read.origin) {
                         Ok(skill) => drop(skills.insert(skill.name.clone(), skill)),

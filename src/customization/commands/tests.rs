@@ -71,3 +71,13 @@ fn what_cannot_be_a_command_is_reported() {
         assert!(found.is_some_and(|problem| problem.contains(word)), "{problems:?}");
     }
 }
+
+#[test]
+fn a_file_that_is_being_saved_is_no_mistake() {
+    let world = World::new();
+    for place in ["commands/c.md", "rules/r.md", "agents/a.md", "skills/s/SKILL.md"] {
+        world.write(&format!("repo/.eca/{place}"), "");
+    }
+    let (loaded, problems) = world.load();
+    assert_eq!((loaded.commands.iter().count(), problems), (0, Vec::<String>::new()));
+}
