@@ -16,6 +16,7 @@ use super::contents::{Contents, MOST_BYTES_IN_ROW, NewFile};
 use super::history::first_seq;
 use super::queries::{exists, from_column};
 use super::{Store, StoreError, contents, schema};
+use crate::base::task;
 use crate::base::time::now_ms;
 use crate::base::{ChatId, ContentId, ToolCallId};
 
@@ -223,7 +224,7 @@ impl ChangeRow {
 
 /// Does what takes time beside the runtime.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Internal(error.to_string()))
+    task::blocking(work).await.map_err(|error| StoreError::Internal(error.to_string()))
 }
 
 /// The rows stay, so that a rollback can say what it cannot bring back.

@@ -171,37 +171,49 @@ fn find(connection: &Connection, question: &Question, query: &SearchQuery) -> ru
     let mut matches =
         connection.prepare_cached("SELECT rowid FROM search WHERE search MATCH ?1 ORDER BY rowid DESC LIMIT ?2")?;
     let mut rows = matches.query(params![question.expression(), MOST_CANDIDATES as i64])?;
-    let mut shown: HashMap<ChatId, usize> = HashMap::new();
+    let mut place = connection.prepare_cached("SELECT chat_id, seq FROM messages WHERE id = ?1")?;
+    // How many more of its matches a chat may show; most matches are those of few chats.
+    let mut shown: HashMap<String, Option<Shown>> = HashMap::new();
     while hits.len() < query.limit
         && let Some(row) = rows.next()?
     {
-        let id = row.get(0)?;
-        let Some(hit) = candidate(connection, id, query.workspace_key.as_deref())? else { continue };
-        let count = shown.entry(hit.chat.clone()).or_default();
-        *count += 1;
-        if *count <= HITS_PER_CHAT {
-            hits.push(SearchHit { snippet: snippet_of(connection, id, question)?, ..hit });
+        let id: i64 = row.get(0)?;
+        let mut found = place.query([id])?;
+        let Some(message) = found.next()? else { continue };
+        let chat = message.get_ref(0)?.as_str()?;
+        if !shown.contains_key(chat) {
+            shown.insert(chat.to_owned(), looked_at(connection, chat, query.workspace_key.as_deref())?);
+        }
+        if let Some(Some(Shown { left, hit })) = shown.get_mut(chat)
+            && *left > 0
+        {
+            *left -= 1;
+            let seq = message.get(1)?;
+            hits.push(SearchHit { seq, snippet: snippet_of(connection, id, question)?, ..hit.clone() });
         }
     }
     Ok(hits)
 }
 
-/// The message with this id, if it belongs to a chat that is looked at.
-fn candidate(connection: &Connection, id: i64, workspace: Option<&str>) -> rusqlite::Result<Option<SearchHit>> {
+/// A chat with matches.
+struct Shown {
+    /// So many more are shown.
+    left: usize,
+    /// What all its hits have in common.
+    hit: SearchHit,
+}
+
+/// The chat, if it is one that is looked at.
+fn looked_at(connection: &Connection, chat: &str, workspace: Option<&str>) -> rusqlite::Result<Option<Shown>> {
     connection
         .prepare_cached(
-            "SELECT chats.id, chats.title, chats.updated_at, messages.seq
-             FROM messages JOIN chats ON chats.id = messages.chat_id
-             WHERE messages.id = ?1 AND chats.parent_chat IS NULL AND (?2 IS NULL OR chats.workspace_key = ?2)",
+            "SELECT title, updated_at FROM chats
+             WHERE id = ?1 AND parent_chat IS NULL AND (?2 IS NULL OR workspace_key = ?2)",
         )?
-        .query_row(params![id, workspace], |row| {
-            Ok(SearchHit {
-                chat: ChatId::new(row.get::<_, String>(0)?),
-                title: row.get(1)?,
-                updated_at: row.get(2)?,
-                seq: row.get(3)?,
-                snippet: String::new(),
-            })
+        .query_row(params![chat, workspace], |row| {
+            let (title, updated_at) = (row.get(0)?, row.get(1)?);
+            let hit = SearchHit { chat: ChatId::new(chat), title, updated_at, seq: None, snippet: String::new() };
+            Ok(Shown { left: HITS_PER_CHAT, hit })
         })
         .optional()
 }
