@@ -6,6 +6,7 @@
 
 pub mod anthropic;
 pub mod bedrock;
+mod blocks;
 mod claude;
 mod endpoint;
 mod event_stream;

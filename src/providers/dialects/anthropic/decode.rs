@@ -9,26 +9,20 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use crate::base::{ModelId, text};
 use crate::llm::{Delta, Replay, ServerTool, StopReason, Usage};
+use crate::providers::dialects::blocks::{self, Blocks, append, parse, str_of};
 use crate::providers::dialects::{Decoder, Progress};
 use crate::providers::errors::Fault;
 use crate::providers::sse::Event;
-
-/// An answer of more open blocks, or a block with more hidden text, is none.
-const MAX_OPEN_BLOCKS: usize = 1000;
-const MAX_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
 
 /// Decodes one answer. Feed it every event, then call [`Decoder::end`].
 #[derive(Debug)]
 pub struct AnthropicDecoder {
     /// Replays are marked with it: a signature is worthless to another model.
     model: String,
-    open: HashMap<u64, Open>,
+    blocks: Blocks<Open>,
     /// What the provider's own tools were asked, by id, until their results come.
     server_calls: HashMap<String, (String, Map<String, Value>)>,
-    calls: usize,
     usage: Usage,
-    stop_reason: Option<String>,
-    any_output: bool,
     paused: Arc<AtomicBool>,
 }
 
@@ -59,12 +53,9 @@ impl AnthropicDecoder {
     pub fn new(model: &ModelId) -> Self {
         Self {
             model: model.as_str().to_owned(),
-            open: HashMap::new(),
+            blocks: Blocks::new(),
             server_calls: HashMap::new(),
-            calls: 0,
             usage: Usage::default(),
-            stop_reason: None,
-            any_output: false,
             paused: Arc::default(),
         }
     }
@@ -76,66 +67,59 @@ impl AnthropicDecoder {
 
     fn start(&mut self, index: u64, block: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         // Some servers never end a block but by starting the next.
-        if let Some(before) = self.open.remove(&index) {
+        if let Some(before) = self.blocks.take(index) {
             self.close(before, out);
-        }
-        if self.open.len() >= MAX_OPEN_BLOCKS {
-            return Err(Fault::Protocol(format!("more than {MAX_OPEN_BLOCKS} open blocks")));
         }
         let open = match str_of(block, "type") {
             "text" => {
-                self.say(str_of(block, "text"), out);
+                self.blocks.say(str_of(block, "text"), out);
                 for citation in block.get("citations").and_then(Value::as_array).into_iter().flatten() {
-                    cite(citation, out);
+                    blocks::cite(str_of(citation, "title"), str_of(citation, "url"), out);
                 }
                 Open::Text
             }
             "thinking" => {
-                let shown = self.think(str_of(block, "thinking"), out);
+                let shown = self.blocks.think(str_of(block, "thinking"), out);
                 Open::Thinking { shown, signature: str_of(block, "signature").to_owned() }
             }
             "tool_use" => {
-                let index = self.calls;
-                self.calls += 1;
-                self.any_output = true;
-                let (id, name) = (str_of(block, "id").to_owned(), str_of(block, "name").to_owned());
-                out.push(Delta::ToolCallStart { index, id, name });
+                let index = self.blocks.start_call(str_of(block, "id"), str_of(block, "name"), out);
                 Open::Call { index, input: object_of(block, "input"), streamed: false }
             }
             "server_tool_use" => {
-                self.any_output = true;
+                self.blocks.note_output();
                 let (id, name) = (str_of(block, "id").to_owned(), str_of(block, "name").to_owned());
                 out.push(Delta::ServerTool(ServerTool::Started { id, name }));
                 Open::ServerCall { block: block.clone(), input: String::new() }
             }
             "redacted_thinking" => Open::Opaque(block.clone()),
             kind if kind.ends_with("_tool_result") => {
-                self.any_output = true;
+                self.blocks.note_output();
                 self.server_result(block, out);
                 Open::Opaque(block.clone())
             }
             _ => Open::Other,
         };
-        self.open.insert(index, open);
-        Ok(())
+        self.blocks.open(index, open)
     }
 
     fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         match str_of(delta, "type") {
-            "text_delta" => self.say(str_of(delta, "text"), out),
+            "text_delta" => self.blocks.say(str_of(delta, "text"), out),
             "thinking_delta" => {
-                let came = self.think(str_of(delta, "thinking"), out);
-                let open = self.open.entry(index).or_insert(Open::Thinking { shown: false, signature: String::new() });
-                if let Open::Thinking { shown, .. } = open {
-                    *shown |= came;
+                let came = self.blocks.think(str_of(delta, "thinking"), out);
+                match self.blocks.get_mut(index) {
+                    Some(Open::Thinking { shown, .. }) => *shown |= came,
+                    Some(_) => {}
+                    None => self.blocks.open(index, Open::Thinking { shown: came, signature: String::new() })?,
                 }
             }
             "signature_delta" => {
-                if let Some(Open::Thinking { signature, .. }) = self.open.get_mut(&index) {
+                if let Some(Open::Thinking { signature, .. }) = self.blocks.get_mut(index) {
                     append(signature, str_of(delta, "signature"))?;
                 }
             }
-            "input_json_delta" => match self.open.get_mut(&index) {
+            "input_json_delta" => match self.blocks.get_mut(index) {
                 Some(Open::Call { index, streamed, .. }) => {
                     let text = str_of(delta, "partial_json");
                     if !text.is_empty() {
@@ -146,25 +130,13 @@ impl AnthropicDecoder {
                 Some(Open::ServerCall { input, .. }) => append(input, str_of(delta, "partial_json"))?,
                 _ => {}
             },
-            "citations_delta" => cite(delta.get("citation").unwrap_or(&Value::Null), out),
+            "citations_delta" => {
+                let citation = delta.get("citation").unwrap_or(&Value::Null);
+                blocks::cite(str_of(citation, "title"), str_of(citation, "url"), out);
+            }
             _ => {}
         }
         Ok(())
-    }
-
-    fn say(&mut self, text: &str, out: &mut Vec<Delta>) {
-        if !text.is_empty() {
-            self.any_output = true;
-            out.push(Delta::Text(text.to_owned()));
-        }
-    }
-
-    fn think(&mut self, text: &str, out: &mut Vec<Delta>) -> bool {
-        if !text.is_empty() {
-            self.any_output = true;
-            out.push(Delta::Reasoning(text.to_owned()));
-        }
-        !text.is_empty()
     }
 
     /// Ends a block that is complete.
@@ -228,25 +200,19 @@ impl AnthropicDecoder {
         }
     }
 
-    fn stop_reason(&mut self, holder: &Value) {
-        if let Some(reason) = holder.get("stop_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
-            self.stop_reason = Some(reason.to_owned());
-        }
-    }
-
     /// `None` when the answer is not complete.
     fn stop(&self) -> Option<StopReason> {
-        match self.stop_reason.as_deref()? {
+        match self.blocks.stop_reason.as_deref()? {
             "max_tokens" | "model_context_window_exceeded" => Some(StopReason::MaxTokens),
             "refusal" => Some(StopReason::Refusal),
             // Imitators say `end_turn` after calls; what came counts.
-            _ if self.calls > 0 => Some(StopReason::ToolCalls),
-            "pause_turn" if self.any_output => {
-                self.paused.store(true, Ordering::Release);
-                Some(StopReason::EndTurn)
+            reason => {
+                let stop = self.blocks.usual_stop();
+                if reason == "pause_turn" && stop == Some(StopReason::EndTurn) {
+                    self.paused.store(true, Ordering::Release);
+                }
+                stop
             }
-            _ if self.any_output => Some(StopReason::EndTurn),
-            _ => None,
         }
     }
 }
@@ -268,13 +234,13 @@ impl Decoder for AnthropicDecoder {
             "content_block_start" => self.start(index, chunk.get("content_block").unwrap_or(&Value::Null), out)?,
             "content_block_delta" => self.delta(index, chunk.get("delta").unwrap_or(&Value::Null), out)?,
             "content_block_stop" => {
-                if let Some(block) = self.open.remove(&index) {
+                if let Some(block) = self.blocks.take(index) {
                     self.close(block, out);
                 }
             }
             "message_delta" => {
                 self.usage(chunk.get("usage"), out);
-                self.stop_reason(chunk.get("delta").unwrap_or(&Value::Null));
+                self.blocks.note_stop(chunk.get("delta").unwrap_or(&Value::Null), "stop_reason");
             }
             "message_stop" => return Ok(Progress::Complete),
             "error" => return Err(reported(&chunk)),
@@ -291,32 +257,20 @@ impl Decoder for AnthropicDecoder {
         let blocks = message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for block in blocks {
             self.start(0, block, out)?;
-            if let Some(block) = self.open.remove(&0) {
+            if let Some(block) = self.blocks.take(0) {
                 self.close(block, out);
             }
         }
         self.usage(message.get("usage"), out);
-        self.stop_reason(&message);
+        self.blocks.note_stop(&message, "stop_reason");
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), Fault> {
-        // A block that was cut is not sent back; only what is shown has to be closed.
-        let shown = self.open.drain().any(|(_, block)| matches!(block, Open::Thinking { shown: true, .. }));
-        if shown {
-            out.push(Delta::ReasoningEnd { replay: None });
-        }
+        self.blocks.cut(|block| matches!(block, Open::Thinking { shown: true, .. }), out);
         let stop = self.stop().ok_or(Fault::PrematureStop)?;
         out.push(Delta::Stop(stop));
         Ok(())
-    }
-}
-
-fn cite(citation: &Value, out: &mut Vec<Delta>) {
-    let url = str_of(citation, "url");
-    if !url.is_empty() {
-        let title = if str_of(citation, "title").is_empty() { url } else { str_of(citation, "title") };
-        out.push(Delta::Citation { title: title.to_owned(), url: url.to_owned() });
     }
 }
 
@@ -365,28 +319,6 @@ fn reported(holder: &Value) -> Fault {
     Fault::Reported(error)
 }
 
-fn append(target: &mut String, text: &str) -> Result<(), Fault> {
-    if target.len() + text.len() > MAX_HIDDEN_BYTES {
-        return Err(Fault::Protocol("a block that is not shown is too large".to_owned()));
-    }
-    target.push_str(text);
-    Ok(())
-}
-
-fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
 fn object_of(value: &Value, key: &str) -> Map<String, Value> {
     value.get(key).and_then(Value::as_object).cloned().unwrap_or_default()
-}
-
-fn parse(data: &[u8]) -> Result<Value, Fault> {
-    match serde_json::from_slice::<Value>(data) {
-        Ok(chunk) if chunk.is_object() => Ok(chunk),
-        _ => {
-            let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
-            Err(Fault::Protocol(format!("an event is not a JSON object: {}", text::one_line(&start, 80))))
-        }
-    }
 }

@@ -1,29 +1,21 @@
 //! The events of a converse stream into deltas.
 
-use std::collections::HashMap;
-
 use serde_json::{Value, json};
 
 use super::NAME;
-use crate::base::{ModelId, text};
+use crate::base::ModelId;
 use crate::llm::{Delta, Replay, StopReason, Usage};
+use crate::providers::dialects::blocks::{self, Blocks, append, parse, str_of};
 use crate::providers::dialects::{Decoder, Progress};
 use crate::providers::errors::Fault;
 use crate::providers::sse::Event;
-
-/// An answer of more open blocks, or a block with more hidden text, is none.
-const MAX_OPEN_BLOCKS: usize = 1000;
-const MAX_HIDDEN_BYTES: usize = 4 * 1024 * 1024;
 
 /// Decodes one answer. Feed it every event, then call [`Decoder::end`].
 #[derive(Debug)]
 pub struct BedrockDecoder {
     /// Replays are marked with it: a signature is worthless to another model.
     model: String,
-    open: HashMap<u64, Open>,
-    calls: usize,
-    stop_reason: Option<String>,
-    any_output: bool,
+    blocks: Blocks<Open>,
 }
 
 /// A block whose end has not come. Text blocks need no record.
@@ -35,45 +27,40 @@ enum Open {
 
 impl BedrockDecoder {
     pub fn new(model: &ModelId) -> Self {
-        Self { model: model.as_str().to_owned(), open: HashMap::new(), calls: 0, stop_reason: None, any_output: false }
+        Self { model: model.as_str().to_owned(), blocks: Blocks::new() }
     }
 
     fn start(&mut self, index: u64, start: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
         if let Some(call) = start.get("toolUse") {
             let call = self.start_call(call, out);
-            self.remember(index, Open::Call { index: call, streamed: false })?;
+            self.blocks.open(index, Open::Call { index: call, streamed: false })?;
         }
         Ok(())
     }
 
     fn start_call(&mut self, call: &Value, out: &mut Vec<Delta>) -> usize {
-        let index = self.calls;
-        self.calls += 1;
-        self.any_output = true;
-        let (id, name) = (str_of(call, "toolUseId").to_owned(), str_of(call, "name").to_owned());
-        out.push(Delta::ToolCallStart { index, id, name });
-        index
+        self.blocks.start_call(str_of(call, "toolUseId"), str_of(call, "name"), out)
     }
 
     fn delta(&mut self, index: u64, delta: &Value, out: &mut Vec<Delta>) -> Result<(), Fault> {
-        self.say(str_of(delta, "text"), out);
+        self.blocks.say(str_of(delta, "text"), out);
         if let Some(citation) = delta.get("citation") {
             cite(citation, out);
         }
         let arguments = delta.pointer("/toolUse/input").and_then(Value::as_str).unwrap_or_default();
-        if let Some(Open::Call { index, streamed }) = self.open.get_mut(&index)
+        if let Some(Open::Call { index, streamed }) = self.blocks.get_mut(index)
             && !arguments.is_empty()
         {
             *streamed = true;
             out.push(Delta::ToolCallArguments { index: *index, text: arguments.to_owned() });
         }
         if let Some(reasoning) = delta.get("reasoningContent") {
-            let came = self.think(str_of(reasoning, "text"), out);
-            if !self.open.contains_key(&index) {
+            let came = self.blocks.think(str_of(reasoning, "text"), out);
+            if self.blocks.get_mut(index).is_none() {
                 let fresh = Open::Reasoning { shown: false, signature: String::new(), redacted: String::new() };
-                self.remember(index, fresh)?;
+                self.blocks.open(index, fresh)?;
             }
-            if let Some(Open::Reasoning { shown, signature, redacted }) = self.open.get_mut(&index) {
+            if let Some(Open::Reasoning { shown, signature, redacted }) = self.blocks.get_mut(index) {
                 *shown |= came;
                 append(signature, str_of(reasoning, "signature"))?;
                 append(redacted, str_of(reasoning, "redactedContent"))?;
@@ -84,7 +71,7 @@ impl BedrockDecoder {
 
     /// One block of an answer that came in one piece.
     fn block(&mut self, block: &Value, out: &mut Vec<Delta>) {
-        self.say(str_of(block, "text"), out);
+        self.blocks.say(str_of(block, "text"), out);
         if let Some(call) = block.get("toolUse") {
             let index = self.start_call(call, out);
             let input = call.get("input").filter(|input| input.is_object()).cloned();
@@ -93,41 +80,18 @@ impl BedrockDecoder {
         }
         if let Some(reasoning) = block.get("reasoningContent") {
             let spoken = reasoning.get("reasoningText").unwrap_or(&Value::Null);
-            let shown = self.think(str_of(spoken, "text"), out);
+            let shown = self.blocks.think(str_of(spoken, "text"), out);
             let signature = str_of(spoken, "signature").to_owned();
             let redacted = str_of(reasoning, "redactedContent").to_owned();
             self.close(Open::Reasoning { shown, signature, redacted }, out);
         }
         let cited = block.get("citationsContent").unwrap_or(&Value::Null);
         for part in cited.get("content").and_then(Value::as_array).into_iter().flatten() {
-            self.say(str_of(part, "text"), out);
+            self.blocks.say(str_of(part, "text"), out);
         }
         for citation in cited.get("citations").and_then(Value::as_array).into_iter().flatten() {
             cite(citation, out);
         }
-    }
-
-    fn say(&mut self, text: &str, out: &mut Vec<Delta>) {
-        if !text.is_empty() {
-            self.any_output = true;
-            out.push(Delta::Text(text.to_owned()));
-        }
-    }
-
-    fn think(&mut self, text: &str, out: &mut Vec<Delta>) -> bool {
-        if !text.is_empty() {
-            self.any_output = true;
-            out.push(Delta::Reasoning(text.to_owned()));
-        }
-        !text.is_empty()
-    }
-
-    fn remember(&mut self, index: u64, block: Open) -> Result<(), Fault> {
-        if self.open.len() >= MAX_OPEN_BLOCKS {
-            return Err(Fault::Protocol(format!("more than {MAX_OPEN_BLOCKS} open blocks")));
-        }
-        self.open.insert(index, block);
-        Ok(())
     }
 
     /// Ends a block that is complete.
@@ -155,22 +119,14 @@ impl BedrockDecoder {
         }
     }
 
-    fn stop_reason(&mut self, holder: &Value) {
-        if let Some(reason) = holder.get("stopReason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
-            self.stop_reason = Some(reason.to_owned());
-        }
-    }
-
     /// `None` when the answer is not complete.
     fn stop(&self) -> Option<StopReason> {
-        match self.stop_reason.as_deref()? {
+        match self.blocks.stop_reason.as_deref()? {
             "max_tokens" | "model_context_window_exceeded" => Some(StopReason::MaxTokens),
             "guardrail_intervened" | "content_filtered" | "refusal" => Some(StopReason::Refusal),
             // The model wrote something that is no answer; another try may give one.
             "malformed_model_output" | "malformed_tool_use" => None,
-            _ if self.calls > 0 => Some(StopReason::ToolCalls),
-            _ if self.any_output => Some(StopReason::EndTurn),
-            _ => None,
+            _ => self.blocks.usual_stop(),
         }
     }
 }
@@ -187,15 +143,15 @@ impl Decoder for BedrockDecoder {
             "contentBlockStart" => self.start(index, chunk.get("start").unwrap_or(&Value::Null), out)?,
             "contentBlockDelta" => self.delta(index, chunk.get("delta").unwrap_or(&Value::Null), out)?,
             "contentBlockStop" => {
-                if let Some(block) = self.open.remove(&index) {
+                if let Some(block) = self.blocks.take(index) {
                     self.close(block, out);
                 }
             }
-            "messageStop" => self.stop_reason(&chunk),
+            "messageStop" => self.blocks.note_stop(&chunk, "stopReason"),
             "metadata" => {
                 usage(chunk.get("usage"), out);
                 // It comes last, after the stop.
-                if self.stop_reason.is_some() {
+                if self.blocks.stop_reason.is_some() {
                     return Ok(Progress::Complete);
                 }
             }
@@ -219,16 +175,12 @@ impl Decoder for BedrockDecoder {
             self.block(block, out);
         }
         usage(answer.get("usage"), out);
-        self.stop_reason(&answer);
+        self.blocks.note_stop(&answer, "stopReason");
         Ok(())
     }
 
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), Fault> {
-        // A block that was cut is not sent back; only what is shown has to be closed.
-        let shown = self.open.drain().any(|(_, block)| matches!(block, Open::Reasoning { shown: true, .. }));
-        if shown {
-            out.push(Delta::ReasoningEnd { replay: None });
-        }
+        self.blocks.cut(|block| matches!(block, Open::Reasoning { shown: true, .. }), out);
         let stop = self.stop().ok_or(Fault::PrematureStop)?;
         out.push(Delta::Stop(stop));
         Ok(())
@@ -251,10 +203,7 @@ fn usage(usage: Option<&Value>, out: &mut Vec<Delta>) {
 
 fn cite(citation: &Value, out: &mut Vec<Delta>) {
     let url = citation.pointer("/location/web/url").and_then(Value::as_str).unwrap_or_default();
-    if !url.is_empty() {
-        let title = if str_of(citation, "title").is_empty() { url } else { str_of(citation, "title") };
-        out.push(Delta::Citation { title: title.to_owned(), url: url.to_owned() });
-    }
+    blocks::cite(str_of(citation, "title"), url, out);
 }
 
 /// A failure inside the stream, with the status that its kind stands for.
@@ -274,26 +223,4 @@ fn reported(kind: &str, data: &str) -> Fault {
     let message = [str_of(&words, "message"), str_of(&words, "Message"), data.trim()];
     let message = message.into_iter().find(|message| !message.is_empty() && *message != "{}").unwrap_or(kind);
     Fault::Reported(json!({"type": kind, "code": status, "message": message}))
-}
-
-fn append(target: &mut String, text: &str) -> Result<(), Fault> {
-    if target.len() + text.len() > MAX_HIDDEN_BYTES {
-        return Err(Fault::Protocol("a block that is not shown is too large".to_owned()));
-    }
-    target.push_str(text);
-    Ok(())
-}
-
-fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn parse(data: &[u8]) -> Result<Value, Fault> {
-    match serde_json::from_slice::<Value>(data) {
-        Ok(chunk) if chunk.is_object() => Ok(chunk),
-        _ => {
-            let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
-            Err(Fault::Protocol(format!("an event is not a JSON object: {}", text::one_line(&start, 80))))
-        }
-    }
 }
