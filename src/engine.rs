@@ -45,7 +45,7 @@ use dashmap::mapref::entry::Entry;
 use futures_util::future::{join, join_all};
 use tokio::sync::{oneshot, watch};
 
-use crate::base::{ChatId, ModelId, ToolCallId};
+use crate::base::{ChatId, ModelId, ToolCallId, shared_map};
 use crate::config::AgentConfig;
 use crate::config::load::Loaded;
 use crate::context::Indexes;
@@ -232,7 +232,7 @@ impl Engine {
                 consents: Arc::default(),
                 session_workspace: RwLock::default(),
                 pace,
-                chats: DashMap::new(),
+                chats: shared_map(),
                 closing: AtomicBool::new(false),
                 store_warned: AtomicBool::new(false),
             }),

@@ -1,9 +1,12 @@
 //! Puts a front end on its feet: limits, logging, runtime, and a clean end.
 
 use std::io::Write;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
-use crate::base::task;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
 use crate::cli::{self, ChatArgs, ChatsArgs, Cli, CliExit, ServerArgs, pages};
 use crate::config::load;
 use crate::frontends::{Surroundings, acp, chats, copilot, eca, manage, stdio, terminal};
@@ -73,18 +76,17 @@ fn server(args: ServerArgs, contract: Contract) -> ExitCode {
 fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> {
     let (input, output) = (standard_streams::raw_stdin()?, standard_streams::raw_stdout()?);
     let runtime = runtime()?;
-    let served = runtime.block_on(async {
-        let serving = match contract {
-            Contract::Eca => task::spawn(eca::serve(input, output, surroundings)),
-            Contract::Acp => task::spawn(acp::serve(input, output, surroundings)),
-            Contract::AcpDraft => task::spawn(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings)),
-            Contract::Copilot => task::spawn(copilot::serve(input, output, surroundings)),
-            Contract::OfTheClient => task::spawn(stdio::serve(input, output, surroundings)),
-        };
-        serving.await
-    });
+    // On this thread, because the others are still about to start.
+    let serving: BoxFuture<'_, std::io::Result<()>> = match contract {
+        Contract::Eca => Box::pin(eca::serve(input, output, surroundings)),
+        Contract::Acp => Box::pin(acp::serve(input, output, surroundings)),
+        Contract::AcpDraft => Box::pin(stdio::serve_as(stdio::Contract::AcpDraft, input, output, surroundings)),
+        Contract::Copilot => Box::pin(copilot::serve(input, output, surroundings)),
+        Contract::OfTheClient => Box::pin(stdio::serve(input, output, surroundings)),
+    };
+    let served = runtime.block_on(AssertUnwindSafe(serving).catch_unwind());
     runtime.shutdown_background();
-    served.map_err(std::io::Error::other)?
+    served.unwrap_or_else(|_| Err(std::io::Error::other("it failed inside; the log has the details")))
 }
 
 fn chat(args: ChatArgs) -> ExitCode {

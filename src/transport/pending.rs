@@ -10,6 +10,7 @@ use dashmap::DashMap;
 use tokio::sync::oneshot;
 
 use super::envelope::{Id, Outcome};
+use crate::base::shared_map;
 
 /// More than this many unanswered requests mean that the client does not answer at all.
 const MOST_OUTSTANDING: usize = 1024;
@@ -34,12 +35,18 @@ pub struct PendingCall {
     answer: oneshot::Receiver<Outcome>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Table {
     waiting: DashMap<i64, oneshot::Sender<Outcome>>,
     /// Counted apart, because the map would lock all its shards to count.
     outstanding: AtomicUsize,
     last_id: AtomicI64,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { waiting: shared_map(), outstanding: AtomicUsize::new(0), last_id: AtomicI64::new(0) }
+    }
 }
 
 impl Pending {

@@ -19,7 +19,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("main", &[]),
     ("bin", &[]),
     ("lib", &["run"]),
-    ("run", &["base", "cli", "config", "frontends", "logging", "process", "transport"]),
+    ("run", &["cli", "config", "frontends", "logging", "process", "transport"]),
     ("cli", &["logging"]),
     (
         "frontends",

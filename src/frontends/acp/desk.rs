@@ -33,8 +33,7 @@ use super::open::Ground;
 use super::session::Session;
 use super::sessions::Done;
 use super::{sessions, welcome};
-use crate::base::ChatId;
-use crate::base::task;
+use crate::base::{ChatId, shared_map, task};
 use crate::engine::Engine;
 use crate::frontends::answers::Answers;
 use crate::frontends::queue::queue;
@@ -74,11 +73,11 @@ impl Desk {
         };
         Arc::new(Self {
             ground,
-            sessions: DashMap::new(),
+            sessions: shared_map(),
             busy: Mutex::default(),
             models: Mutex::default(),
             answers: Answers::new(peer, MOST_REQUESTS),
-            running: DashMap::new(),
+            running: shared_map(),
             room: Arc::new(Semaphore::new(MOST_REQUESTS)),
             is_initialized: AtomicBool::new(false),
             closing: CancellationToken::new(),

@@ -20,7 +20,7 @@ use super::job::Job;
 use super::methods::{CANCEL, CANCEL_REQUEST, EXIT, INITIALIZE, SHUTDOWN, Work};
 use super::params::{Call, Initialize, wrapped};
 use super::{customize, generate};
-use crate::base::task;
+use crate::base::{shared_map, task};
 use crate::frontends::answers::Answers;
 use crate::frontends::traffic;
 use crate::transport::newline::Peer;
@@ -61,7 +61,7 @@ impl Desk {
             backend,
             models: Semaphore::new(parallel.clamp(1, MOST_REQUESTS)),
             room: Arc::new(Semaphore::new(MOST_REQUESTS)),
-            running: DashMap::new(),
+            running: shared_map(),
             streaming: AtomicBool::new(true),
             tabs: Mutex::default(),
             closing: CancellationToken::new(),

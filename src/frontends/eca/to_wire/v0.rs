@@ -9,14 +9,19 @@ use lsp_types::notification::Notification;
 
 use super::super::client::notification;
 use super::{details, wire_chat_id};
-use crate::base::ChatId;
+use crate::base::{ChatId, shared_map};
 use crate::engine::{ChatEvent, ToolCallEvent, ToolCallStage};
 use crate::tool::Details;
 use crate::transport::Frame;
 
-#[derive(Default)]
 pub(super) struct Translator {
     chats: DashMap<ChatId, Chat>,
+}
+
+impl Default for Translator {
+    fn default() -> Self {
+        Self { chats: shared_map() }
+    }
 }
 
 /// What has to be remembered of a turn to complete it.
