@@ -75,8 +75,6 @@ fn server(args: ServerArgs, contract: Contract) -> ExitCode {
 
 fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> {
     let (input, output) = (standard_streams::raw_stdin()?, standard_streams::raw_stdout()?);
-    let runtime = runtime()?;
-    // On this thread, because the others are still about to start.
     let serving: BoxFuture<'_, std::io::Result<()>> = match contract {
         Contract::Eca => Box::pin(eca::serve(input, output, surroundings)),
         Contract::Acp => Box::pin(acp::serve(input, output, surroundings)),
@@ -84,6 +82,8 @@ fn serve(surroundings: Surroundings, contract: Contract) -> std::io::Result<()> 
         Contract::Copilot => Box::pin(copilot::serve(input, output, surroundings)),
         Contract::OfTheClient => Box::pin(stdio::serve(input, output, surroundings)),
     };
+    let runtime = runtime()?;
+    // On this thread, because the others are still about to start.
     let served = runtime.block_on(AssertUnwindSafe(serving).catch_unwind());
     runtime.shutdown_background();
     served.unwrap_or_else(|_| Err(std::io::Error::other("it failed inside; the log has the details")))

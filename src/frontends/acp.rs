@@ -48,13 +48,18 @@ const CLOSE_DEADLINE: Duration = Duration::from_secs(3);
 const STORE_DEADLINE: Duration = Duration::from_millis(500);
 
 /// Serves one client until it leaves, then ends all work in order. An error means that it could not
-/// even begin.
-pub async fn serve(
+/// even begin. Reading begins with the call, so that the first message is there when the rest is.
+pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     surroundings: Surroundings,
-) -> io::Result<()> {
-    let Connection { peer, mut incoming } = newline::connect(input, traffic::LoggedWriter(output), Dialect::JSON_RPC)?;
+) -> impl Future<Output = io::Result<()>> + Send {
+    let connection = newline::connect(input, traffic::LoggedWriter(output), Dialect::JSON_RPC);
+    async move { serve_messages(connection?, surroundings).await }
+}
+
+async fn serve_messages(connection: Connection, surroundings: Surroundings) -> io::Result<()> {
+    let Connection { peer, mut incoming } = connection;
     let broken = peer.outbox().broken();
     let mut terminate = pin!(signals::terminate());
     let desk = Desk::new(peer.clone(), surroundings);

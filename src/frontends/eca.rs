@@ -59,18 +59,28 @@ pub fn service(
 }
 
 /// Serves one client until it leaves, then ends all work in order. An error means that it could not
-/// even begin.
-pub async fn serve(
+/// even begin. Reading begins with the call, so that the first message is there when the rest is.
+pub fn serve(
     input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+    surroundings: Surroundings,
+) -> impl Future<Output = io::Result<()>> + Send {
+    let (sender, incoming) = mpsc::channel::<Incoming>(INCOMING);
+    let reading = spawn_reader(input, ReaderLimits::default(), sender);
+    async move {
+        reading?;
+        serve_messages(incoming, output, surroundings).await
+    }
+}
+
+async fn serve_messages(
+    mut incoming: mpsc::Receiver<Incoming>,
     output: impl Write + Send + 'static,
     surroundings: Surroundings,
 ) -> io::Result<()> {
     let outbox = Outbox::held(outbox::Limits::default());
     let broken = outbox.broken();
     outbox.clone().spawn_writer(Framing::ContentLength, traffic::LoggedWriter(output))?;
-    let (sender, mut incoming) = mpsc::channel::<Incoming>(INCOMING);
-    spawn_reader(input, ReaderLimits::default(), sender)?;
-
     let pending = Arc::new(Pending::default());
     let session = Arc::new(Session::default());
     let client = Client { outbox: outbox.clone(), pending: Arc::clone(&pending) };
