@@ -44,7 +44,8 @@ pub(super) struct PipeTransport {
 
 /// A message, and the room it takes until somebody has it.
 struct Arrived {
-    message: ServerJsonRpcMessage,
+    // Apart, because a queue makes room for dozens of its elements at once.
+    message: Box<ServerJsonRpcMessage>,
     _room: Arc<OwnedSemaphorePermit>,
 }
 
@@ -110,7 +111,7 @@ impl Transport<RoleClient> for PipeTransport {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        self.incoming.recv().await.map(|arrived| arrived.message)
+        self.incoming.recv().await.map(|arrived| *arrived.message)
     }
 
     async fn close(&mut self) -> io::Result<()> {
@@ -225,7 +226,7 @@ impl Reader {
             }
         }
         for message in messages {
-            if self.to_us.send(Arrived { message, _room: Arc::clone(&room) }).await.is_err() {
+            if self.to_us.send(Arrived { message: Box::new(message), _room: Arc::clone(&room) }).await.is_err() {
                 return false;
             }
         }

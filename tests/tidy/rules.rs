@@ -183,7 +183,7 @@ const DENIED: [&str; 9] = [
 ];
 
 /// The names that may stand at the top of the repository, beside dotfiles.
-const TOP_LEVEL: [&str; 15] = [
+const TOP_LEVEL: [&str; 16] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
@@ -192,6 +192,7 @@ const TOP_LEVEL: [&str; 15] = [
     "LICENSE-MIT",
     "README.md",
     "benches",
+    "build.rs",
     "custom_methods",
     "docs",
     "editors",
