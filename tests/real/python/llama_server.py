@@ -25,6 +25,9 @@ def parameters(tools=False):
     wanted.n_ctx = 2048
     # One slot: whoever does not let go of it keeps everybody else waiting.
     wanted.n_parallel = 1
+    # What was worked out for an earlier request is rounded differently, and may tip an answer.
+    wanted.cache_prompt = False
+    wanted.cache_ram_mib = 0
     # An endless answer really is endless; it ends only when its reader hangs up.
     wanted.ctx_shift = True
     # Said here and not in the requests: the messages endpoint passes no such field on.
