@@ -2,6 +2,7 @@
 
 pub mod ids;
 pub mod map;
+pub mod private;
 pub mod task;
 pub mod text;
 pub mod time;

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::base::private;
 use crate::config::Secret;
 
 /// A state file that grew beyond this was not written by us.
@@ -129,8 +130,11 @@ impl Logins {
 /// A file beside `file` that is locked until it is dropped.
 fn lock(file: &Path, extension: &str) -> io::Result<std::fs::File> {
     let directory = file.parent().ok_or_else(|| io::Error::other("no directory"))?;
-    create_private_directory(directory)?;
-    let lock = open_private_file(&file.with_extension(extension))?;
+    private::create_folder(directory)?;
+    let lock = private::open_file(
+        &file.with_extension(extension),
+        std::fs::OpenOptions::new().write(true).create(true).truncate(false),
+    )?;
     lock.lock()?;
     Ok(lock)
 }
@@ -197,9 +201,9 @@ fn read<T: DeserializeOwned + Default>(path: &Path) -> io::Result<T> {
 
 fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let directory = path.parent().ok_or_else(|| io::Error::other("no directory"))?;
-    create_private_directory(directory)?;
+    private::create_folder(directory)?;
     let temporary = path.with_extension(format!("{}.new", uuid::Uuid::new_v4()));
-    let written = create_private_file(&temporary).and_then(|mut file| {
+    let written = private::create_file(&temporary).and_then(|mut file| {
         serde_json::to_writer_pretty(&mut file, value).map_err(io::Error::other)?;
         file.write_all(b"\n")?;
         file.sync_all()
@@ -207,39 +211,6 @@ fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     written.and_then(|()| std::fs::rename(&temporary, path)).inspect_err(|_| {
         let _ = std::fs::remove_file(&temporary);
     })
-}
-
-#[cfg(unix)]
-fn create_private_file(path: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-#[cfg(unix)]
-fn open_private_file(path: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn open_private_file(path: &Path) -> io::Result<std::fs::File> {
-    std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)
-}
-
-#[cfg(not(unix))]
-fn create_private_file(path: &Path) -> io::Result<std::fs::File> {
-    std::fs::OpenOptions::new().write(true).create_new(true).open(path)
-}
-
-#[cfg(unix)]
-fn create_private_directory(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create_private_directory(path: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(path)
 }
 
 #[cfg(test)]

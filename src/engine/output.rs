@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::tool_call::Outcome;
-use crate::base::task;
 use crate::base::text;
+use crate::base::{private, task};
 use crate::config::ToolCallConfig;
 use crate::tool::{Content, Details, ToolOutput};
 
@@ -66,11 +66,7 @@ fn cut<'a>(full: &'a str, settings: &ToolCallConfig) -> Option<&'a str> {
 async fn save(full: String, directory: Option<&Path>) -> Result<PathBuf, String> {
     let Some(directory) = directory.map(Path::to_owned) else { return Err("there is no place for it".to_owned()) };
     let written = task::blocking(move || {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&directory)?;
+        private::create_folder(&directory)?;
         let path = directory.join(format!("{}.txt", uuid::Uuid::new_v4()));
         std::fs::write(&path, full)?;
         Ok::<PathBuf, std::io::Error>(path)

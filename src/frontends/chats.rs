@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::assemble::history_file;
-use crate::base::ChatId;
 use crate::base::time::now_ms;
+use crate::base::{ChatId, private};
 use crate::cli::{ChatsCommand, ChatsScope};
 use crate::config::Dirs;
 use crate::store::{ChatSummary, ListQuery, PublicChats, SearchHit, SearchQuery, Store, StoreError};
@@ -162,7 +162,7 @@ impl Kept {
         let chat = self.find(chat).await?;
         let document = pretty(&self.store.export(&chat).await?);
         let Some(file) = file.filter(|file| *file != Path::new("-")) else { return Ok(document.into()) };
-        create_private(file)
+        private::create_file(file)
             .and_then(|mut created| created.write_all(document.as_bytes()))
             .map_err(|error| Refusal { text: format!("{}: {error}", file.display()), code: FAILED })?;
         Ok(Answer { notes: vec![format!("Written to {}.", file.display())], ..Answer::default() })
@@ -262,15 +262,6 @@ fn read_bounded(source: impl Read) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("the file is too large"));
     }
     Ok(bytes)
-}
-
-/// A file that only the user can read, and that was not there before.
-fn create_private(file: &Path) -> io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file)
 }
 
 /// A reader that has seen enough is no error.

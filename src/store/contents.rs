@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::error::StoreError;
 use super::schema;
 use super::upkeep::in_spare_transaction;
+use crate::base::private;
 
 /// Larger contents are files. SQLite writes every page of a row twice, into its log and from there
 /// into the database, and other servers wait meanwhile. Below this, making and flushing a file takes
@@ -83,14 +84,14 @@ impl NewFile {
 
     fn fill(&self, content: &[u8]) -> io::Result<()> {
         let is_new_folder = !self.folder.exists();
-        schema::create_own_folder(&self.folder)?;
-        let mut file = schema::create_own_file(&self.folder.join(&self.name))?;
+        private::create_folder(&self.folder)?;
+        let mut file = private::create_file(&self.folder.join(&self.name))?;
         file.write_all(content)?;
         file.sync_all()?;
         leave_memory_to_others(&file);
-        flush(&self.folder);
+        private::flush_folder(&self.folder);
         if is_new_folder && let Some(parent) = self.folder.parent() {
-            flush(parent);
+            private::flush_folder(parent);
         }
         Ok(())
     }
@@ -283,13 +284,4 @@ fn leave_memory_to_others(file: &File) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = file;
-}
-
-/// Makes the names in a folder last. Some file systems cannot be asked for it.
-fn flush(folder: &Path) {
-    if cfg!(unix)
-        && let Err(error) = File::open(folder).and_then(|folder| folder.sync_all())
-    {
-        tracing::debug!(%error, "the folder of the journal's contents could not be flushed");
-    }
 }

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Store, StoreError};
-use crate::base::ChatId;
 use crate::base::time::now_ms;
+use crate::base::{ChatId, private};
 
 /// How long a claim counts when no lock tells of its server.
 const UNSEEN_MS: i64 = 60_000;
@@ -210,18 +210,10 @@ fn file_of(folder: &Path, server: &str) -> PathBuf {
 
 /// The file gets its name when it is locked: under its name it would be taken for a dead server's.
 fn create_locked(folder: &Path, path: &Path) -> std::io::Result<File> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
+    private::create_folder(folder)?;
     clear_away_the_dead(folder);
     let unnamed = path.with_extension("new");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(&unnamed)?;
+    let file = private::create_file(&unnamed)?;
     let locked = file.try_lock().map_err(std::io::Error::from).and_then(|()| std::fs::rename(&unnamed, path));
     if let Err(error) = locked {
         let _ = std::fs::remove_file(&unnamed);

@@ -3,7 +3,6 @@
 //! A migration is a step of SQL that is never edited once released; a change of the schema is a
 //! further step. `user_version` counts the steps a file has seen.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::error::StoreError;
+use crate::base::private;
 
 /// How long a statement waits for a lock another server holds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -277,31 +277,13 @@ fn create_file(path: &Path) -> std::io::Result<()> {
     static CREATING: Mutex<()> = Mutex::new(());
 
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create_own_folder(parent)?;
+        private::create_folder(parent)?;
     }
     let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
-    match create_own_file(path).map(drop) {
+    match private::create_file(path).map(drop) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         outcome => outcome,
     }
-}
-
-/// A folder for nobody but its owner, with the folders above it.
-pub(super) fn create_own_folder(path: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// A new file for nobody but its owner.
-pub(super) fn create_own_file(path: &Path) -> std::io::Result<File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 pub(super) fn unavailable(place: &str, error: &std::io::Error) -> StoreError {

@@ -9,6 +9,8 @@ use reedline::{
     ValidationResult, Validator,
 };
 
+use crate::base::private;
+
 /// Questions that are remembered.
 const HISTORY_ENTRIES: usize = 1_000;
 const HISTORY_FILE: &str = "terminal-history.txt";
@@ -69,18 +71,9 @@ pub(super) fn restore_terminal() {
 
 /// Questions are as private as chats.
 fn history(folder: &Path) -> io::Result<FileBackedHistory> {
-    let mut folders = std::fs::DirBuilder::new();
-    folders.recursive(true);
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    folders.create(folder)?;
+    private::create_folder(folder)?;
     let file = folder.join(HISTORY_FILE);
-    options.open(&file)?;
+    private::open_file(&file, std::fs::OpenOptions::new().create(true).append(true))?;
     FileBackedHistory::with_file(HISTORY_ENTRIES, file).map_err(io::Error::other)
 }
 

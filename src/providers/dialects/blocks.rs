@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::base::text;
 use crate::llm::{Delta, StopReason};
 use crate::providers::errors::Fault;
 
@@ -117,14 +116,4 @@ pub(super) fn cite(title: &str, url: &str, out: &mut Vec<Delta>) {
 
 pub(super) fn str_of<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn parse(data: &[u8]) -> Result<Value, Fault> {
-    match serde_json::from_slice::<Value>(data) {
-        Ok(chunk) if chunk.is_object() => Ok(chunk),
-        _ => {
-            let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
-            Err(Fault::Protocol(format!("an event is not a JSON object: {}", text::one_line(&start, 80))))
-        }
-    }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk;
 use super::paths::in_words;
+use crate::base::private;
 use crate::tool::FileText;
 
 /// Why a file was not replaced. It is as it was.
@@ -175,13 +176,10 @@ fn rename_after_a_look(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)
 }
 
-/// Makes a rename last. Some file systems cannot be asked for it; then there is nothing to do.
+/// Makes a rename last.
 pub(super) fn sync_folder(path: &Path) {
-    if cfg!(unix)
-        && let Some(folder) = path.parent()
-        && let Err(error) = File::open(folder).and_then(|folder| folder.sync_all())
-    {
-        tracing::debug!(%error, "a folder could not be flushed");
+    if let Some(folder) = path.parent() {
+        private::flush_folder(folder);
     }
 }
 

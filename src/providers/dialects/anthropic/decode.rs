@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use crate::base::{ModelId, text};
 use crate::llm::{Delta, Replay, ServerTool, StopReason, Usage};
-use crate::providers::dialects::blocks::{self, Blocks, append, parse, str_of};
-use crate::providers::dialects::{Decoder, Progress};
+use crate::providers::dialects::blocks::{self, Blocks, append, str_of};
+use crate::providers::dialects::{Decoder, Progress, parse_object};
 use crate::providers::errors::Fault;
 use crate::providers::sse::Event;
 
@@ -223,7 +223,7 @@ impl Decoder for AnthropicDecoder {
         if data.is_empty() || data == "[DONE]" {
             return Ok(Progress::More);
         }
-        let chunk = parse(data.as_bytes())?;
+        let chunk = parse_object(data.as_bytes())?;
         let kind = match str_of(&chunk, "type") {
             "" => event.name.as_deref().unwrap_or_default(),
             kind => kind,
@@ -250,7 +250,7 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn whole(&mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<(), Fault> {
-        let message = parse(body)?;
+        let message = parse_object(body)?;
         if message.get("error").is_some_and(|error| !error.is_null()) {
             return Err(reported(&message));
         }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::NAME;
 use crate::base::ModelId;
 use crate::llm::{Delta, Replay, StopReason, Usage};
-use crate::providers::dialects::blocks::{self, Blocks, append, parse, str_of};
-use crate::providers::dialects::{Decoder, Progress};
+use crate::providers::dialects::blocks::{self, Blocks, append, str_of};
+use crate::providers::dialects::{Decoder, Progress, parse_object};
 use crate::providers::errors::Fault;
 use crate::providers::sse::Event;
 
@@ -137,7 +137,7 @@ impl Decoder for BedrockDecoder {
         if let Some((_, kind)) = name.split_once('/') {
             return Err(reported(kind, &event.data));
         }
-        let chunk = parse(event.data.as_bytes())?;
+        let chunk = parse_object(event.data.as_bytes())?;
         let index = chunk.get("contentBlockIndex").and_then(Value::as_u64).unwrap_or_default();
         match name {
             "contentBlockStart" => self.start(index, chunk.get("start").unwrap_or(&Value::Null), out)?,
@@ -161,7 +161,7 @@ impl Decoder for BedrockDecoder {
     }
 
     fn whole(&mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<(), Fault> {
-        let answer = parse(body)?;
+        let answer = parse_object(body)?;
         let content = answer.pointer("/output/message/content").and_then(Value::as_array);
         let Some(content) = content else {
             let has_words = answer.get("message").or_else(|| answer.get("Message")).is_some();

@@ -6,9 +6,8 @@ use super::NAME;
 use super::plain;
 use super::think::{Piece, ThinkTags};
 use super::tool_calls::ToolCalls;
-use crate::base::text;
 use crate::llm::{Delta, Image, Replay, StopReason, Usage};
-use crate::providers::dialects::{Decoder, Progress};
+use crate::providers::dialects::{Decoder, Progress, parse_object};
 use crate::providers::errors::Fault;
 use crate::providers::sse::Event;
 
@@ -221,7 +220,7 @@ impl Decoder for ChatDecoder {
             }
             return Ok(Progress::More);
         }
-        let chunk = parse(data.as_bytes())?;
+        let chunk = parse_object(data.as_bytes())?;
         if event.name.as_deref() == Some("error") && chunk.get("error").is_none() {
             return Err(Fault::Reported(chunk));
         }
@@ -230,7 +229,7 @@ impl Decoder for ChatDecoder {
 
     fn whole(&mut self, body: &[u8], out: &mut Vec<Delta>) -> Result<(), Fault> {
         self.done = true;
-        self.chunk(&parse(body)?, out)
+        self.chunk(&parse_object(body)?, out)
     }
 
     fn end(&mut self, out: &mut Vec<Delta>) -> Result<(), Fault> {
@@ -258,16 +257,6 @@ fn image(entry: &Value) -> Option<Image> {
     let url = entry.pointer("/image_url/url").and_then(Value::as_str)?;
     let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
     Some(Image { media_type: media_type.to_owned(), base64: base64.to_owned() })
-}
-
-fn parse(data: &[u8]) -> Result<Value, Fault> {
-    match serde_json::from_slice::<Value>(data) {
-        Ok(chunk) if chunk.is_object() => Ok(chunk),
-        _ => {
-            let start = String::from_utf8_lossy(&data[..data.len().min(400)]);
-            Err(Fault::Protocol(format!("a chunk is not a JSON object: {}", text::one_line(&start, 80))))
-        }
-    }
 }
 
 #[cfg(test)]
