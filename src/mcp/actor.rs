@@ -70,7 +70,7 @@ impl Actor {
             }
             match self.once().await {
                 None => self.failures = 0,
-                Some(failure) => self.after(failure).await,
+                Some(failure) => Box::pin(self.after(failure)).await,
             }
         }
     }
@@ -110,8 +110,10 @@ impl Actor {
                 state.clear();
             }
         });
+        // What takes a moment lies apart, so that a server that runs does not keep room for it.
+        let connecting = Box::pin(connect(&self.shared, &definition, login.as_ref()));
         let connection = tokio::select! {
-            connection = connect(&self.shared, &definition, login.as_ref()) => connection,
+            connection = connecting => connection,
             () = self.orders.ended(&self.wish) => {
                 self.note_end(Status::Stopping, None);
                 return None;
@@ -132,7 +134,7 @@ impl Actor {
             Some(failure @ Failure::NeedsLogin(_)) => self.note_end(Status::RequiresAuth, Some(failure.text())),
             Some(failure) => self.note_end(Status::Failed, Some(failure.text())),
         }
-        connection.end(END_PATIENCE).await;
+        Box::pin(connection.end(END_PATIENCE)).await;
         failure
     }
 
@@ -205,7 +207,7 @@ impl Actor {
                 bits = signal => {
                     next_refresh = Instant::now() + REFRESH_PAUSE;
                     let work = tokio::select! {
-                        work = refresh(&self.shared, &live, bits) => work,
+                        work = Box::pin(refresh(&self.shared, &live, bits)) => work,
                         () = self.orders.ended(&self.wish) => return None,
                     };
                     if let Err(failure) = work {

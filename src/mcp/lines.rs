@@ -1,11 +1,18 @@
 //! Lines out of a byte stream, never longer than allowed, and what a line means.
 
+use std::future::poll_fn;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// A message with 16 MiB of content and its envelope; a longer line is skipped.
 pub(super) const MAX_LINE_BYTES: usize = 17 * 1024 * 1024;
+/// How much is read at once; it lies on the stack for as long as reading takes.
+const PIECE_BYTES: usize = 32 * 1024;
 /// How much of a line that is too long is kept, at each end, to find out what it answers.
 const KEPT_BYTES: usize = 512;
 /// Lines below this are not worth counting.
@@ -26,32 +33,45 @@ pub(super) enum Line {
     },
 }
 
-/// Reads lines; what has no end yet stays in here.
+/// Reads lines. Dozens of these wait most of the time, so they hold no memory while they do.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
-    reader: BufReader<R>,
+    source: R,
+    /// What was read last, and how much of it was given away.
+    piece: Vec<u8>,
+    given: usize,
     limit: usize,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(super) fn new(source: R, limit: usize) -> Self {
-        Self { reader: BufReader::with_capacity(64 * 1024, source), limit }
+        Self { source, piece: Vec::new(), given: 0, limit }
+    }
+
+    /// What comes next; nothing at the end.
+    async fn available(&mut self) -> std::io::Result<&[u8]> {
+        if self.given == self.piece.len() {
+            (self.piece, self.given) = (Vec::new(), 0);
+            self.piece = poll_fn(|context| poll_piece(&mut self.source, context)).await?;
+        }
+        Ok(&self.piece[self.given..])
     }
 
     /// The next line; nothing at the end. A last line without an end is given too.
     pub(super) async fn next(&mut self) -> std::io::Result<Option<Line>> {
+        let limit = self.limit;
         let mut line = Vec::new();
         let mut tail: Option<Vec<u8>> = None;
         let mut is_empty = true;
         loop {
-            let available = self.reader.fill_buf().await?;
+            let available = self.available().await?;
             let at_end = available.is_empty();
             let end = available.iter().position(|byte| *byte == b'\n');
             let piece = &available[..end.unwrap_or(available.len())];
             is_empty &= at_end;
             match &mut tail {
                 Some(tail) => keep_end(tail, piece),
-                None if line.len() + piece.len() > self.limit => {
+                None if line.len() + piece.len() > limit => {
                     let mut end = line[line.len().saturating_sub(KEPT_BYTES)..].to_vec();
                     line.truncate(KEPT_BYTES);
                     line.extend_from_slice(&piece[..piece.len().min(KEPT_BYTES.saturating_sub(line.len()))]);
@@ -62,7 +82,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None => line.extend_from_slice(piece),
             }
             let used = piece.len() + usize::from(end.is_some());
-            self.reader.consume(used);
+            self.given += used;
             if end.is_some() || at_end {
                 break;
             }
@@ -73,6 +93,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             None => Some(Line::Whole(line)),
         })
     }
+}
+
+fn poll_piece(source: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<std::io::Result<Vec<u8>>> {
+    let mut space = [const { MaybeUninit::uninit() }; PIECE_BYTES];
+    let mut buffer = ReadBuf::uninit(&mut space);
+    ready!(Pin::new(source).poll_read(context, &mut buffer))?;
+    Poll::Ready(Ok(buffer.filled().to_vec()))
 }
 
 fn keep_end(kept: &mut Vec<u8>, piece: &[u8]) {
