@@ -56,7 +56,7 @@ pub enum EditError {
 
 /// The files of a workspace and of the user, in the order in which a server is looked for.
 pub fn candidates(roots: &[PathBuf], own: PathBuf) -> Vec<ConfigFile> {
-    let real = |root: &PathBuf| std::fs::canonicalize(root).unwrap_or_else(|_| root.clone());
+    let real = |root: &PathBuf| dunce::canonicalize(root).unwrap_or_else(|_| root.clone());
     let of_root = |root: PathBuf| ConfigFile { path: root.join(".eca").join("config.json"), root: Some(root) };
     let mut files: Vec<ConfigFile> = roots.iter().map(real).map(of_root).collect();
     files.push(ConfigFile { path: own, root: None });
@@ -216,7 +216,7 @@ fn input(value: &Value) -> CstInputValue {
 /// Puts `text` into the place of the file, in one step. A link stays a link, and who may read the
 /// file stays as it was.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let target = dunce::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let directory = target.parent().ok_or_else(|| io::Error::other("no directory"))?;
     std::fs::create_dir_all(directory)?;
     let temporary = target.with_extension(format!("{}.new", uuid::Uuid::new_v4()));

@@ -37,7 +37,7 @@ pub(crate) fn resolve(path: &Path, directory: &Path, home: Option<&Path>) -> Res
 /// Whether `path` is in `folder`, by its name or by what its links lead to. Who controls the folder
 /// controls both.
 pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let real = |path: &Path| dunce::canonicalize(path).ok();
     let named = without_dots(path).starts_with(without_dots(folder));
     named
         || real(folder).is_some_and(|folder| real(path).is_some_and(|path| path.starts_with(&folder)))

@@ -50,7 +50,7 @@ enum Owner<'a> {
 
 impl<'a> Gathering<'a> {
     pub(super) fn new(sources: &'a Sources<'a>, home: Option<PathBuf>) -> Self {
-        let real = |root: &PathBuf| std::fs::canonicalize(root).unwrap_or_else(|_| root.clone());
+        let real = |root: &PathBuf| dunce::canonicalize(root).unwrap_or_else(|_| root.clone());
         let roots = sources.workspace_roots.iter().map(real).collect();
         Self { sources, home, roots, loaded: Loaded::default(), extra: Vec::new() }
     }

@@ -254,7 +254,7 @@ mod kernel {
             }
         };
         add(file);
-        if let Ok(real) = std::fs::canonicalize(file)
+        if let Ok(real) = dunce::canonicalize(file)
             && real != file
         {
             add(&real);
@@ -276,6 +276,7 @@ mod tests {
         while tokio::time::timeout(Duration::from_millis(50), watch.changed()).await.is_ok() {}
     }
 
+    #[cfg(target_os = "linux")]
     async fn every_change_is_noticed(mut watch: Watch) {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("deep/.eca");

@@ -72,7 +72,7 @@ pub(super) fn read_text(path: &Path, lines: Option<(u64, u64)>, max: usize) -> R
     match String::from_utf8(bytes) {
         Ok(text) => {
             let is_whole = !is_cut && lines.is_none();
-            let real = is_whole.then(|| std::fs::canonicalize(path).ok()).flatten();
+            let real = is_whole.then(|| dunce::canonicalize(path).ok()).flatten();
             let seen = real.map(|real| (real, Arc::from(text.as_str())));
             Ok(TextFile { text, remark: cut, seen })
         }
@@ -198,7 +198,7 @@ mod tests {
     fn only_a_whole_file_was_seen() {
         let whole = file("é\n".as_bytes());
         let read = read_text(whole.path(), None, MAX).unwrap();
-        assert_eq!(read.seen, Some((std::fs::canonicalize(whole.path()).unwrap(), "é\n".into())));
+        assert_eq!(read.seen, Some((dunce::canonicalize(whole.path()).unwrap(), "é\n".into())));
         assert_eq!(read_text(whole.path(), Some((1, 1)), MAX).unwrap().seen, None);
         let cut = read_text(whole.path(), None, 1).unwrap();
         assert_eq!((cut.text.as_str(), cut.seen), ("", None), "cut within a character");
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!((wide.text.as_str(), wide.remark.as_deref()), ("hi", Some("converted from UTF-16LE")));
     }
 
-    #[cfg(unix)]
+    #[cfg(target_os = "linux")]
     #[test]
     fn nothing_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();

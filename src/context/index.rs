@@ -309,7 +309,10 @@ impl Shared {
         let mut found = search::search(&table, candidates, part, needle, limit, stop);
         let hit = |rank: &Rank| {
             let view = table.view(rank.id)?;
-            Some(Hit { path: self.roots.get(usize::from(view.root))?.join(view.path), kind: view.kind })
+            let mut path = self.roots.get(usize::from(view.root))?.clone();
+            // One by one, since the index has slashes on every system.
+            path.extend(view.path.split('/'));
+            Some(Hit { path, kind: view.kind })
         };
         let hits: Vec<Hit> = found.best.iter().filter_map(hit).collect();
         found.best.truncate(hits.len());

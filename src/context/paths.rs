@@ -45,11 +45,10 @@ pub(super) fn without_dots(path: &Path) -> PathBuf {
     clean
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn paths_are_absolute_at_home_or_below_the_roots() {
         let places = Places { roots: vec!["/w/one".into(), "/w/two".into()], home: Some("/home/me".into()) };

@@ -69,7 +69,7 @@ struct Gathered {
 impl Gathered {
     fn add(&mut self, reader: &mut Reader<'_>, path: &Path, border: Border<'_>, depth: usize) {
         reader.stamp.note(path);
-        let Ok(real) = std::fs::canonicalize(path) else { return };
+        let Ok(real) = dunce::canonicalize(path) else { return };
         if !self.seen.insert(real) {
             return;
         }

@@ -86,7 +86,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(sources: &'a Sources, memory: &'a Memory) -> Self {
-        let real = |root: &PathBuf| std::fs::canonicalize(root).unwrap_or_else(|_| root.clone());
+        let real = |root: &PathBuf| dunce::canonicalize(root).unwrap_or_else(|_| root.clone());
         Self {
             sources,
             memory,
@@ -246,11 +246,11 @@ impl<'a> Reader<'a> {
         if border == Border::None {
             return Ok(());
         }
-        let real = std::fs::canonicalize(path).map_err(|error| format!("cannot be read ({})", error.kind()))?;
+        let real = dunce::canonicalize(path).map_err(|error| format!("cannot be read ({})", error.kind()))?;
         let inside = match border {
             Border::None => true,
             Border::Workspace => self.roots.iter().any(|root| real.starts_with(root)),
-            Border::Folder(folder) => std::fs::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder)),
+            Border::Folder(folder) => dunce::canonicalize(folder).is_ok_and(|folder| real.starts_with(folder)),
         };
         if !inside {
             return Err("leads out of the workspace".to_owned());
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             // A link may lead back up, or to what was seen under another name.
-            let is_new = std::fs::canonicalize(&path).is_ok_and(|real| seen.insert(real));
+            let is_new = dunce::canonicalize(&path).is_ok_and(|real| seen.insert(real));
             if !metadata.is_dir() || !is_new || depth > MAX_DEPTH {
                 continue;
             }

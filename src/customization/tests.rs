@@ -1,8 +1,6 @@
 //! Everything together, from files: a small world with a home, a configuration folder and
 //! workspace folders, and what becomes of a hostile one.
 
-use std::path::Path;
-
 use super::*;
 use crate::tool::Access;
 
@@ -17,7 +15,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let real = std::fs::canonicalize(folder.path()).unwrap();
+        let real = dunce::canonicalize(folder.path()).unwrap();
         let root = real.join("repo");
         std::fs::create_dir_all(real.join("home/.config/eca")).unwrap();
         std::fs::create_dir_all(&root).unwrap();
@@ -27,7 +25,7 @@ impl World {
 
     /// A path below the folder: `repo/…`, `home/…`, or `eca/…` for the configuration folder.
     pub(super) fn path(&self, path: &str) -> PathBuf {
-        let real = std::fs::canonicalize(self.folder.path()).unwrap();
+        let real = dunce::canonicalize(self.folder.path()).unwrap();
         match path.strip_prefix("eca/") {
             Some(below) => real.join("home/.config/eca").join(below),
             None => real.join(path),
@@ -42,7 +40,7 @@ impl World {
     }
 
     #[cfg(unix)]
-    pub(super) fn link(&self, from: &str, to: &Path) {
+    pub(super) fn link(&self, from: &str, to: &std::path::Path) {
         let from = self.path(from);
         std::fs::create_dir_all(from.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(to, from).unwrap();
@@ -226,7 +224,7 @@ fn a_hostile_repository_reads_nothing_of_the_user() {
     world.write("home/SKILL.md", "---\nname: PRIVATE\ndescription: x\n---\n");
     world.link("repo/.eca/agents/loop", &world.path("repo/.eca/agents"));
     world.link("repo/.eca/rules/self", &world.path("repo/.eca/rules"));
-    world.link("repo/.eca/rules/dangling.md", Path::new("/nowhere/at/all"));
+    world.link("repo/.eca/rules/dangling.md", std::path::Path::new("/nowhere/at/all"));
     let (loaded, problems) = world.load();
     assert!(!format!("{loaded:?}").contains("PRIVATE"), "{loaded:?}");
     let mut problems: Vec<&str> = problems.iter().map(String::as_str).collect();

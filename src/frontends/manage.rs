@@ -123,7 +123,7 @@ fn workspace_of(path: Option<&Path>, folder: Option<&Path>) -> io::Result<PathBu
         (None, None) => return Err(io::Error::other("there is no current folder; name one")),
     };
     let found = |path: &Path| {
-        std::fs::canonicalize(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+        dunce::canonicalize(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
     };
     if !named.is_file() {
         return found(&named);
@@ -170,7 +170,7 @@ mod tests {
         }
 
         fn root(&self) -> PathBuf {
-            std::fs::canonicalize(self.folder.path().join("repo")).unwrap()
+            dunce::canonicalize(self.folder.path().join("repo")).unwrap()
         }
 
         fn run(&self, args: &TrustArgs, ask: Option<&mut dyn FnMut(&str) -> bool>) -> (i32, String) {

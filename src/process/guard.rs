@@ -61,7 +61,10 @@ pub(super) fn command(name: &str) -> io::Result<Command> {
 
 /// Where the small program belongs; links to ours, such as those under other names, are followed.
 fn beside(executable: &Path) -> Option<PathBuf> {
-    cfg!(target_os = "linux").then(|| executable.canonicalize().ok()).flatten().map(|real| real.with_file_name(SMALL))
+    cfg!(target_os = "linux")
+        .then(|| dunce::canonicalize(executable).ok())
+        .flatten()
+        .map(|real| real.with_file_name(SMALL))
 }
 
 #[cfg(unix)]
@@ -85,7 +88,7 @@ mod tests {
     #[test]
     fn the_small_program_is_looked_for_beside_the_real_file() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().canonicalize().unwrap();
+        let place = dunce::canonicalize(folder.path()).unwrap();
         fs::create_dir_all(place.join("bin")).unwrap();
         fs::write(place.join("bin/eca"), "").unwrap();
         symlink(place.join("bin/eca"), place.join("copilot-cli")).unwrap();

@@ -18,10 +18,11 @@ pub fn terminate() -> impl Future<Output = ()> {
             select_all(waits).await;
         }
     }
-    #[cfg(not(unix))]
-    async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending().await
+    #[cfg(windows)]
+    {
+        let mut requests = Requests::listen();
+        async move {
+            requests.next().await;
         }
     }
 }
@@ -75,9 +76,15 @@ impl Requests {
             .await
         }
         #[cfg(windows)]
-        match &mut self.interrupts {
-            Some(interrupts) if interrupts.recv().await.is_some() => Asked::Interrupt,
-            _ => std::future::pending().await,
+        {
+            let interrupt = match &mut self.interrupts {
+                Some(interrupts) => interrupts.recv().await,
+                None => None,
+            };
+            match interrupt {
+                Some(()) => Asked::Interrupt,
+                None => std::future::pending().await,
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Leash {
     _control: std::os::fd::OwnedFd,
     #[cfg(all(unix, not(target_os = "linux")))]
     group: Option<rustix::process::Pid>,
+    #[cfg(windows)]
+    _job: Option<win32job::Job>,
 }
 
 /// A program to be started, and what the guard needs to inherit until it is.
@@ -60,7 +62,7 @@ pub fn confined(
 }
 
 /// The same in a sandbox; fails, since there is none on this system. There is no guard either: the
-/// leash holds the process group, which a program can leave.
+/// leash holds a job on Windows, and elsewhere the process group, which a program can leave.
 #[cfg(not(target_os = "linux"))]
 pub fn confined(
     program: impl AsRef<OsStr>,
@@ -85,8 +87,23 @@ impl Guarded {
             let id = child.id().and_then(|id| i32::try_from(id).ok());
             self.leash.group = id.and_then(rustix::process::Pid::from_raw);
         }
+        #[cfg(windows)]
+        if let Some(handle) = child.raw_handle() {
+            self.leash._job = Some(job_of(handle)?);
+        }
         Ok((child, self.leash))
     }
+}
+
+/// A job with this program and all that it will start; whoever is in it ends when its last handle is
+/// closed, also when that is because we died.
+#[cfg(windows)]
+fn job_of(program: std::os::windows::io::RawHandle) -> io::Result<win32job::Job> {
+    let mut limits = win32job::ExtendedLimitInfo::new();
+    limits.limit_kill_on_job_close();
+    let job = win32job::Job::create_with_limit_info(&limits).map_err(io::Error::other)?;
+    job.assign_process(program as isize).map_err(io::Error::other)?;
+    Ok(job)
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]

@@ -21,7 +21,7 @@ pub(super) fn main_worktree(root: &Path) -> Option<PathBuf> {
     let place = text.lines().find_map(|line| line.strip_prefix("gitdir:"))?;
     let place = normalised(&root.join(place.trim()))?;
     let named_back = normalised(&place.join(first_line(&read(&place.join("gitdir"))?)?))?;
-    if std::fs::canonicalize(named_back).ok()? != std::fs::canonicalize(&link).ok()? {
+    if dunce::canonicalize(named_back).ok()? != dunce::canonicalize(&link).ok()? {
         return None;
     }
     // A submodule has no such file.

@@ -105,7 +105,7 @@ fn a_chat_can_be_taken_to_another_home() {
 #[test]
 fn the_public_servers_chats_are_taken_once() {
     let home = Home::new();
-    let workspace = std::fs::canonicalize(home.path("")).unwrap();
+    let workspace = dunce::canonicalize(home.path("")).unwrap();
     let digest = ring::digest::digest(&ring::digest::SHA256, workspace.to_str().unwrap().as_bytes());
     let folder = home.path(".cache/eca").join(format!("home_{}", base64url(&digest.as_ref()[..6]))).join("chats");
     std::fs::create_dir_all(&folder).unwrap();

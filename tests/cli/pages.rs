@@ -1,7 +1,5 @@
 //! `eca completions` and `eca man`, as a shell and a reader of manuals use them.
 
-use std::process::{Command, Stdio};
-
 use crate::{Home, run};
 
 #[test]
@@ -21,6 +19,8 @@ fn every_shell_gets_a_script_and_nothing_else() {
 #[cfg(unix)]
 #[test]
 fn bash_completes_commands_options_and_values() {
+    use std::process::{Command, Stdio};
+
     let home = Home::new();
     std::fs::write(home.path("script"), run(home.eca(&["completions", "bash"])).out).unwrap();
     for (line, expected) in [

@@ -178,7 +178,7 @@ async fn a_workspace_counts_once_it_is_trusted_and_until_it_changes() {
     model.respond_with(|_| Script::text_stream(&["mine"]));
     elsewhere.respond_with(|_| Script::text_stream(&["theirs"]));
     let mut server = TestServer::with(&model).config_text(&config(model.url(), json!({}))).start().await;
-    let root = std::fs::canonicalize(&server.dirs.workspace).unwrap();
+    let root = dunce::canonicalize(&server.dirs.workspace).unwrap();
     let (file, canary) = (root.join(".eca/config.json"), root.join("canary"));
     std::fs::create_dir(root.join(".eca")).unwrap();
     replace(&file, &hostile(&canary, elsewhere.url()));
@@ -224,7 +224,7 @@ async fn an_lsp_client_is_asked() {
     let model = MockLlm::start().await;
     let builder = TestServer::with(&model).config_text(&config(model.url(), json!({}))).client(presets::plain_lsp);
     let mut server = builder.start().await;
-    let root = std::fs::canonicalize(&server.dirs.workspace).unwrap();
+    let root = dunce::canonicalize(&server.dirs.workspace).unwrap();
     std::fs::create_dir(root.join(".eca")).unwrap();
     replace(&root.join(".eca/config.json"), r#"{"welcomeMessage": "Hello from the workspace"}"#);
     let question = server.find("a question", |message| message["method"] == "window/showMessageRequest").await;

@@ -237,7 +237,7 @@ async fn a_workspace_gets_its_server_and_stays_trusted() {
     let added = server.request::<McpAddServer>(params.clone()).await;
     assert_eq!(added.error, None, "there was no file, so there was nothing to distrust");
     until(&mut server, "local", "running").await;
-    let root = std::fs::canonicalize(&server.dirs.workspace).unwrap();
+    let root = dunce::canonicalize(&server.dirs.workspace).unwrap();
     let file = root.join(".eca/config.json");
     assert!(Trust::in_directory(&server.dirs.eca.data).trusted().contains_key(&file));
     // Somebody else changes the file: it is a stranger's again, and its servers end.

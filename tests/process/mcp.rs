@@ -41,7 +41,7 @@ impl Setup {
             can_ask: true,
             events: Arc::new(move |event| heard.lock().unwrap().push(event)),
         });
-        let root = std::fs::canonicalize(folder.path()).unwrap();
+        let root = dunce::canonicalize(folder.path()).unwrap();
         let (workspace, _) = Workspace::from_folders(&[(root.display().to_string(), Some("main".to_owned()))]);
         let mut config = Config::default();
         config.mcp.timeout = Duration::from_secs(10);
@@ -290,7 +290,7 @@ async fn results_of_every_kind_reach_the_model() {
     let refused = setup.call("refuse", json!({})).await;
     assert!(refused.error && words(&refused) == "not with these arguments", "{refused:?}");
     let place = words(&setup.call("where", json!({})).await);
-    let root = std::fs::canonicalize(setup.folder.path()).unwrap();
+    let root = dunce::canonicalize(setup.folder.path()).unwrap();
     assert_eq!(place, format!("{} from-config", root.display()));
     setup.servers.shutdown().await;
 }
@@ -326,7 +326,7 @@ async fn progress_questions_roots_and_refusals() {
     assert!(watcher.questions.lock().unwrap()[0].text.contains("The MCP server fake asks: Which color?"));
     let refused = words(&setup.call("sample", json!({})).await);
     assert!(refused.contains("does not lend its model"), "{refused}");
-    let root = format!("file://{}", std::fs::canonicalize(setup.folder.path()).unwrap().display());
+    let root = format!("file://{}", dunce::canonicalize(setup.folder.path()).unwrap().display());
     assert!(words(&setup.call("roots", json!({})).await).contains(&root));
     let (other, _) = Workspace::from_folders(&[("/other folder".to_owned(), None)]);
     setup.servers.set_roots(&other);

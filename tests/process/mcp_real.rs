@@ -79,7 +79,7 @@ async fn everything_changes_its_lists_asks_and_reports() {
     for name in ["get-roots-list", "trigger-elicitation-request"] {
         wait_until(name, || setup.servers.tools().iter().any(|tool| tool.spec().name == name)).await;
     }
-    let root = std::fs::canonicalize(setup.folder.path()).unwrap();
+    let root = dunce::canonicalize(setup.folder.path()).unwrap();
     let roots = words(&setup.call("get-roots-list", json!({})).await);
     assert!(roots.contains(&root.display().to_string()), "{roots}");
     wait_until("resources", || !setup.servers.resources().is_empty()).await;
@@ -148,7 +148,7 @@ fn wait_for_port(server: &mut std::process::Child) {
 #[ignore = "needs an installed server: tests/real/run mcp"]
 async fn files_are_read_and_written_where_the_roots_allow_it() {
     let setup = real(NODE, "mcp-server-filesystem", &["."]).await;
-    let root = std::fs::canonicalize(setup.folder.path()).unwrap();
+    let root = dunce::canonicalize(setup.folder.path()).unwrap();
     let file = root.join("note.txt");
     let path = file.display().to_string();
     let written = setup.call("write_file", json!({"path": path, "content": "from a tool"})).await;
@@ -159,7 +159,7 @@ async fn files_are_read_and_written_where_the_roots_allow_it() {
     assert!(setup.servers.prompts().is_empty() && setup.servers.resources().is_empty());
     // Other folders are other permissions.
     let other = tempfile::tempdir().unwrap();
-    let other_root = std::fs::canonicalize(other.path()).unwrap();
+    let other_root = dunce::canonicalize(other.path()).unwrap();
     let (workspace, _) = Workspace::from_folders(&[(other_root.display().to_string(), None)]);
     setup.servers.set_roots(&workspace);
     let allowed = async || words(&setup.call("list_allowed_directories", json!({})).await);
@@ -192,7 +192,7 @@ async fn the_time_is_told() {
 #[ignore = "needs an installed server: tests/real/run mcp"]
 async fn a_repository_is_looked_at() {
     let setup = Setup::new();
-    let root = std::fs::canonicalize(setup.folder.path()).unwrap();
+    let root = dunce::canonicalize(setup.folder.path()).unwrap();
     let git = |args: &[&str]| {
         let done = Command::new("git").arg("-C").arg(&root).args(args).stdout(Stdio::null()).status().unwrap();
         assert!(done.success(), "git {args:?}");

@@ -26,7 +26,7 @@ struct Place {
 
 fn place() -> Place {
     let all = tempfile::tempdir().unwrap();
-    let base = all.path().canonicalize().unwrap();
+    let base = dunce::canonicalize(all.path()).unwrap();
     let (root, outside) = (base.join("root"), base.join("outside"));
     std::fs::create_dir(&root).unwrap();
     std::fs::create_dir(&outside).unwrap();

@@ -38,7 +38,7 @@ async fn there_is_no_input_and_the_environment_says_who_we_are() {
 #[tokio::test]
 async fn commands_run_where_they_should() {
     let root = tempfile::tempdir().unwrap();
-    let root = root.path().canonicalize().unwrap();
+    let root = dunce::canonicalize(root.path()).unwrap();
     std::fs::create_dir(root.join("sub dir")).unwrap();
     std::fs::write(root.join("file"), "").unwrap();
     let context_in_root = context(Some(&root));
@@ -60,7 +60,7 @@ async fn commands_run_where_they_should() {
 #[tokio::test]
 async fn previews_say_what_would_happen() {
     let root = tempfile::tempdir().unwrap();
-    let root = root.path().canonicalize().unwrap();
+    let root = dunce::canonicalize(root.path()).unwrap();
     let context = context(Some(&root));
     let preview = async |arguments: serde_json::Value| -> Result<Preview, String> {
         shell().preview(arguments.as_object().unwrap(), &context).await

@@ -114,7 +114,7 @@ fn files_are_replaced_in_one_step_and_keep_their_place() {
 #[test]
 fn a_file_that_counted_before_a_change_can_do_so_afterwards() {
     let folder = tempfile::tempdir().unwrap();
-    let root = std::fs::canonicalize(folder.path()).unwrap();
+    let root = dunce::canonicalize(folder.path()).unwrap();
     let files = candidates(&[folder.path().to_owned()], "/own/config.json".into());
     assert_eq!(files[0].path, root.join(".eca/config.json"));
     assert_eq!(files[1], ConfigFile { path: "/own/config.json".into(), root: None });

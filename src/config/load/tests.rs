@@ -35,7 +35,7 @@ impl Setup {
 
     /// A file of a workspace folder, which becomes a root.
     fn in_workspace(mut self, folder: &str, file: &str, text: &str) -> Self {
-        let root = std::fs::canonicalize(self.dir.path()).unwrap().join(folder);
+        let root = dunce::canonicalize(self.dir.path()).unwrap().join(folder);
         let file = root.join(file);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, text).unwrap();

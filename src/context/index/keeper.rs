@@ -67,7 +67,7 @@ fn walk_all(shared: &Shared, watcher: Option<&Arc<Watcher>>) -> Vec<Root> {
     let numbered = shared.roots.iter().zip(0_u16..);
     let roots: Vec<Root> = numbered
         .filter_map(|(shown, number)| {
-            let real = std::fs::canonicalize(shown).ok().filter(|real| real.is_dir())?;
+            let real = dunce::canonicalize(shown).ok().filter(|real| real.is_dir())?;
             Some(Root { number, real, ignores: shared.ignores })
         })
         .collect();

@@ -105,7 +105,7 @@ async fn a_folder_that_is_no_repository_is_not_ruled_from_above() {
     assert_eq!(all(&index(&folder.path().join("project"))).await, Vec::<String>::new());
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn links_are_offered_and_not_followed_and_odd_files_are_left_out() {
     use std::os::unix::ffi::OsStrExt;

@@ -11,17 +11,10 @@ use super::watch::Watcher;
 
 /// Where version control keeps its own files; nobody means those.
 const NEVER: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
-/// The files that say what is ignored.
-const RULES: [&str; 2] = [".gitignore", ".ignore"];
 /// More threads would only wait for each other.
 const MOST_THREADS: usize = 4;
 /// What is found is handed over in portions of this size, so that a search sees it early.
 const PORTION: usize = 1_024;
-
-/// Whether a change of a file with this name changes what is ignored.
-pub(super) fn is_rule(name: &str) -> bool {
-    RULES.contains(&name) || name == ".git"
-}
 
 pub(super) fn is_never(name: &str) -> bool {
     NEVER.contains(&name)

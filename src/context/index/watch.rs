@@ -9,6 +9,7 @@ pub(super) use kernel::Watcher;
 pub(super) use nobody::Watcher;
 
 /// What was noticed.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nobody notices anything"))]
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
     /// Something at this path came, went, or is another one now.
@@ -33,9 +34,11 @@ mod kernel {
     use rustix::io::Errno;
     use tokio::io::unix::AsyncFd;
 
-    use super::super::walk::{is_at_or_below, is_never, is_rule};
+    use super::super::walk::{is_at_or_below, is_never};
     use super::Change;
 
+    /// Changes of these change what is ignored.
+    const RULES: [&str; 3] = [".git", ".gitignore", ".ignore"];
     /// What one user may have is shared by all programs. Tests reach the limit with fewer directories.
     const MAX_WATCHES: usize = if cfg!(test) { 256 } else { 8_192 };
     /// Beyond this, walking again is cheaper than following.
@@ -164,7 +167,7 @@ mod kernel {
                 return;
             }
             let Some(name) = event.file_name().and_then(|name| name.to_str().ok()) else { return };
-            if is_rule(name) {
+            if RULES.contains(&name) {
                 changes.push(Change::Rules);
             } else if !kinds.contains(ReadFlags::CLOSE_WRITE) && !is_never(name) {
                 changes.extend(places.iter().map(|place| {

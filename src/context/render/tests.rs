@@ -166,7 +166,7 @@ async fn files_that_were_sent_whole_were_seen() {
         Context::Directory { path: world.path("d") },
     ];
     let rendered = world.render("hi", &contexts, ROOM).await;
-    let real = |name: &str| std::fs::canonicalize(world.path(name)).unwrap();
+    let real = |name: &str| dunce::canonicalize(world.path(name)).unwrap();
     let seen = |name: &str, content: &str| SeenFile { path: real(name), content: content.into() };
     assert_eq!(rendered.seen, [seen("whole.rs", "all of it\n"), seen("d/in.rs", "x")]);
     assert!(world.short(&rendered)[2].contains("note=\"not UTF-8;"), "{:?}", rendered.parts);
@@ -263,7 +263,7 @@ async fn links_to_files_and_directories_are_followed_once() {
     let texts = world.texts("", &[Context::Directory { path: world.path("link") }]).await;
     assert_eq!(texts, ["<file name=\"link/a.rs\">\nx\n</file>", "<file name=\"link/b.rs\">\nx\n</file>"]);
     let rendered = world.render("", &[world.file("link/b.rs")], ROOM).await;
-    assert_eq!(rendered.seen[0].path, std::fs::canonicalize(world.path("d/a.rs")).unwrap());
+    assert_eq!(rendered.seen[0].path, dunce::canonicalize(world.path("d/a.rs")).unwrap());
 }
 
 #[tokio::test]

@@ -155,13 +155,13 @@ impl Shared {
                 there.or_else(|| below.clone().next()).ok_or_else(outside)?
             }
         };
-        let (nearest, real) = match place.canonicalize() {
+        let (nearest, real) = match dunce::canonicalize(&place) {
             Ok(real) => (real.clone(), Some(real)),
             Err(error) if is_nothing(&error) => (nearest_folder(&place), None),
             Err(error) => return Err(failed(format!("{path}: {error}"))),
         };
         let is_inside =
-            roots.iter().filter_map(|root| root.path.canonicalize().ok()).any(|root| nearest.starts_with(root));
+            roots.iter().filter_map(|root| dunce::canonicalize(&root.path).ok()).any(|root| nearest.starts_with(root));
         if is_inside { Ok(Located { real }) } else { Err(outside()) }
     }
 }
@@ -181,7 +181,7 @@ fn is_nothing(error: &io::Error) -> bool {
 
 /// The folder that something would be in, as far as it exists.
 fn nearest_folder(path: &Path) -> PathBuf {
-    path.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok()).unwrap_or_default()
+    path.ancestors().skip(1).find_map(|folder| dunce::canonicalize(folder).ok()).unwrap_or_default()
 }
 
 /// Opens for reading without waiting for anybody, whatever it is.

@@ -241,7 +241,7 @@ fn real_path(path: &Path) -> Arc<OnceLock<PathBuf>> {
     let found = Arc::clone(&real);
     task::blocking(move || {
         // What does not exist yet has no links to follow.
-        if let Ok(real) = path.canonicalize() {
+        if let Ok(real) = dunce::canonicalize(path) {
             let _ = found.set(real);
         }
     });

@@ -108,7 +108,7 @@ fn in_workspace(text: &str, workspace: &Workspace) -> Result<PathBuf, String> {
 /// Follows all links, also those that lead to nothing yet; of what does not exist, the part that
 /// does is followed.
 fn real(path: &Path, links: usize) -> io::Result<PathBuf> {
-    match path.canonicalize() {
+    match dunce::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => return done,
     }
@@ -225,7 +225,7 @@ mod tests {
     fn links_are_followed_as_far_as_they_lead() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let root = dunce::canonicalize(folder.path()).unwrap();
         symlink("target/deep", root.join("link")).unwrap();
         symlink("one", root.join("two")).unwrap();
         symlink("two", root.join("one")).unwrap();

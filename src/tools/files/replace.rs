@@ -43,6 +43,8 @@ pub(super) fn replace(path: &Path, expected: Option<&FileText>, content: &FileTe
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(NotReplaced::Changed),
         Err(error) => return Err(failed(&error)),
     }
+    // Windows replaces no file that is open.
+    drop(file);
     temporary.rename_over(path).map_err(|error| failed(&error))
 }
 
@@ -66,6 +68,8 @@ pub(crate) fn restore(path: &Path, content: Option<&[u8]>) -> io::Result<()> {
         keep_attributes(old, metadata, &new)?;
     }
     new.sync_all()?;
+    // Windows replaces no file that is open.
+    drop(there);
     temporary.rename_over(path)
 }
 

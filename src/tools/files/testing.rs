@@ -30,7 +30,7 @@ pub(super) struct Lab {
 impl Lab {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let root = dunce::canonicalize(folder.path()).unwrap();
         let host = Arc::new(Editor::default());
         let journal = Arc::new(Records::default());
         let context = ToolContext {

@@ -97,7 +97,6 @@ fn complains(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::sandbox::NetworkBlock;
 
     #[test]
     fn the_agent_that_plans_only_reads() {
@@ -117,6 +116,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn what_was_asked_for_is_given_or_refused() {
+        use crate::process::sandbox::NetworkBlock;
         let full = SandboxSupport { landlock: 7, network: NetworkBlock::All };
         let workspace = Workspace::from_folders(&[("file:///w".to_owned(), None)]).0;
         let decide = |sandbox, required, support| super::decide(Wanted { sandbox, required }, support, &workspace);

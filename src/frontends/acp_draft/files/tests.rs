@@ -5,7 +5,9 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::transport::envelope::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::transport::envelope::INTERNAL_ERROR;
+#[cfg(unix)]
+use crate::transport::envelope::INVALID_PARAMS;
 
 struct Place {
     files: Files,

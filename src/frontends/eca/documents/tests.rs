@@ -96,7 +96,7 @@ async fn changes_of_an_earlier_session_and_new_documents_are_unsaved_from_the_st
 async fn a_document_is_known_by_the_place_where_its_links_lead() {
     let lab = Lab::new();
     let folder = tempfile::tempdir().unwrap();
-    let real = folder.path().canonicalize().unwrap().join("real.txt");
+    let real = dunce::canonicalize(folder.path()).unwrap().join("real.txt");
     fs::write(&real, "one").unwrap();
     std::os::unix::fs::symlink(&real, lab.path()).unwrap();
     lab.documents.opened(lab.uri(), 1, "one".into());

@@ -238,7 +238,7 @@ fn find<'a>(
         Place::Workspace(wanted) => {
             let is_wanted = |file: &&ConfigFile| match (&file.root, wanted) {
                 (Some(root), Some(wanted)) => {
-                    root == wanted || std::fs::canonicalize(wanted).is_ok_and(|wanted| *root == wanted)
+                    root == wanted || dunce::canonicalize(wanted).is_ok_and(|wanted| *root == wanted)
                 }
                 (Some(_), None) => true,
                 (None, _) => false,
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn the_file_that_defines_a_server_is_changed_and_no_strangers_one() {
         let folder = tempfile::tempdir().expect("a folder");
-        let root = std::fs::canonicalize(folder.path()).expect("a path").join("w");
+        let root = dunce::canonicalize(folder.path()).expect("a path").join("w");
         std::fs::create_dir_all(root.join(".eca")).expect("a folder");
         let own = root.parent().expect("a folder").join("own.json");
         std::fs::write(root.join(".eca/config.json"), r#"{"mcpServers": {"local": {}, "both": {}}}"#).expect("a file");

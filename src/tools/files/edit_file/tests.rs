@@ -177,7 +177,7 @@ async fn mode_and_links_are_kept_and_read_only_files_refused() {
     assert!(lab.bad("edit_file", edit(&lab, "circle", "a", "b")).await.contains("circle"));
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn special_files_never_hold_a_call() {
     let lab = Lab::new();
