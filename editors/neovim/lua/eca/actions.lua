@@ -6,6 +6,8 @@ local panel = require("eca.panel")
 local server = require("eca.server")
 local session = require("eca.session")
 
+local ask = server.ask
+
 local M = {}
 
 --- The block under the cursor, if the cursor is in the transcript.
@@ -206,17 +208,6 @@ end
 
 function M.new()
   panel.focus(session.new_chat())
-end
-
---- A request whose failure the user should hear of.
-local function ask(method, params, callback)
-  server.request(method, params, function(err, result)
-    if err then
-      notice.error(err)
-    elseif callback then
-      callback(result)
-    end
-  end)
 end
 
 local function ago(milliseconds)

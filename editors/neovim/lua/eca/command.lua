@@ -95,6 +95,32 @@ local subcommands = {
   fork = function()
     actions().fork()
   end,
+  suggest = function(rest)
+    local suggest = require("eca.suggest")
+    if rest == "" then
+      suggest.ask()
+    elseif rest == "on" then
+      suggest.enable()
+      require("eca.notice").show("suggestions come while you type; each is a request to a model")
+    elseif rest == "off" then
+      suggest.disable()
+      require("eca.notice").show("suggestions come only when you ask for one")
+    else
+      require("eca.notice").error(("`%s` is neither `on` nor `off`"):format(rest))
+    end
+  end,
+  jobs = function()
+    require("eca.jobs").pick()
+  end,
+  servers = function()
+    require("eca.servers").pick()
+  end,
+  login = function(rest)
+    require("eca.providers").login(rest ~= "" and rest or nil)
+  end,
+  logout = function(rest)
+    require("eca.providers").logout(rest ~= "" and rest or nil)
+  end,
   restart = function()
     require("eca.server").restart()
   end,
@@ -130,6 +156,8 @@ function M.complete(lead, line)
     return starting_with(session.models, rest)
   elseif name == "agent" and session then
     return starting_with(session.agents, rest)
+  elseif name == "suggest" then
+    return starting_with({ "on", "off" }, lead)
   elseif name == "add" then
     return vim.list_extend(starting_with({ "cursor" }, lead), vim.fn.getcompletion(lead, "file"))
   end

@@ -44,6 +44,18 @@ M.defaults = {
     rejected = "⊘",
     bar = "▎",
   },
+  --- Suggestions at the cursor. Each one is a request to a model, which may cost money, so they do not
+  --- come by themselves unless `auto` is true.
+  suggest = {
+    auto = false,
+    delay_ms = 400, -- the pause in typing after which one is asked for
+    --- Which buffers they come by themselves in.
+    filter = function(_)
+      return true
+    end,
+    --- These are mapped only while a suggestion is shown, and otherwise do what they always do.
+    keys = { accept = "<Tab>", accept_line = "<End>", accept_word = "<C-Right>", dismiss = "<C-]>" },
+  },
   --- Whether the menu for `@`, `#` and `/` opens by itself where no completion plugin is at work.
   auto_complete = true,
   --- How much of a tool's output is shown.

@@ -22,6 +22,8 @@ local LINKS = {
   EcaContext = "Directory",
   EcaKey = "Keyword",
   EcaRewrite = "Visual",
+  EcaSuggestion = "NonText",
+  EcaStderr = "WarningMsg",
 }
 
 local function highlights()
@@ -33,6 +35,15 @@ end
 --- Applies settings; all of them are optional, and so is the call.
 function M.setup(options)
   require("eca.config").set(options)
+  local automatic = require("eca.config").options.suggest.auto
+  if automatic or package.loaded["eca.suggest"] then
+    local suggest = require("eca.suggest")
+    if automatic then
+      suggest.enable()
+    else
+      suggest.disable()
+    end
+  end
 end
 
 --- Opens the chat, or closes it if it is open.
@@ -88,6 +99,11 @@ function M.add_cursor()
   end
   contexts.add(session.chat(), context)
   require("eca.panel").show(session.chat())
+end
+
+--- Asks for a suggestion at the cursor.
+function M.suggest()
+  require("eca.suggest").ask()
 end
 
 --- One line about the current chat, for a status line; empty as long as nothing was started.

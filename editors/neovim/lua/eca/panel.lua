@@ -240,9 +240,7 @@ end
 function M.keys(chat)
   local keys, actions = config.options.keys, require("eca.actions")
   local function map(key, action, description)
-    if key then
-      vim.keymap.set("n", key, action, { buffer = chat.transcript.buffer, desc = "eca: " .. description, nowait = true })
-    end
+    require("eca.scratch").map(chat.transcript.buffer, "n", key, action, description)
   end
   map(keys.approve, actions.approve, "let the tool call run")
   map(keys.always, actions.always, "let this tool run in this chat from now on")

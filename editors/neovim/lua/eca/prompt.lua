@@ -73,9 +73,7 @@ end
 local function keys(chat, buffer)
   local set, actions = config.options.keys, require("eca.actions")
   local function map(modes, key, action, description)
-    if key then
-      vim.keymap.set(modes, key, action, { buffer = buffer, desc = "eca: " .. description, nowait = true })
-    end
+    require("eca.scratch").map(buffer, modes, key, action, description)
   end
   local function send()
     M.send(chat)
