@@ -22,13 +22,16 @@ local function find(id)
   end
 end
 
-local function code_of(job)
-  return type(job.exitCode) == "number" and job.status ~= "running" and (" (%d)"):format(job.exitCode) or ""
+--- A job in a few words: its name, how it stands, and what it is called.
+local function describe(job)
+  local code = type(job.exitCode) == "number" and (" (%d)"):format(job.exitCode) or ""
+  return ("%s  %s%s  %s"):format(job.id, job.status, code, job.label or "")
 end
 
-local function describe(job)
-  local what = type(job.summary) == "string" and job.summary or job.label
-  return ("%s  %s%s, %s  %s"):format(job.id, job.status, code_of(job), job.elapsed, (what:gsub("%s*\n%s*", " ⏎ ")))
+--- The same for a list, with what it runs, since when and for which chat.
+local function describe_fully(job)
+  local command = type(job.summary) == "string" and job.summary:gsub("%s*\n%s*", " ⏎ ") .. ", " or ""
+  return ("%s (%s%s, %s)"):format(describe(job), command, job.elapsed, job.chatLabel)
 end
 
 --- Ends a job, if the user means it.
@@ -42,16 +45,12 @@ function M.kill(id)
 end
 
 local function bar(buffer, id, result)
-  local job = vim.tbl_extend("force", find(id) or { id = id, label = "", elapsed = "" }, {
-    status = result.status,
-    exitCode = result.exitCode,
-  })
-  local text = describe(job):gsub("%%", "%%%%")
+  local job = { id = id, status = result.status, exitCode = result.exitCode, label = (find(id) or {}).label }
+  local text = describe(job):gsub("%%", "%%%%"):gsub("\n", " ")
+  local stop = config.options.keys.stop
+  local keys = "R read again" .. (job.status == "running" and stop and ("  %s kill"):format(stop) or "")
   for _, window in ipairs(vim.fn.win_findbuf(buffer)) do
-    vim.wo[window].winbar = (" %%#EcaTitle#%s%%*%%=%%#EcaReason#R read again  %s%%* "):format(
-      text,
-      job.status == "running" and config.options.keys.stop and config.options.keys.stop .. " kill" or ""
-    )
+    vim.wo[window].winbar = (" %%#EcaTitle#%s%%*%%<%%=%%#EcaReason#%s%%* "):format(text, keys)
   end
 end
 
@@ -141,7 +140,12 @@ function M.read(id)
     vim.api.nvim_set_current_win(window)
   else
     local buffer = new_view(id)
-    vim.cmd("botright split")
+    -- Beside the chat, whose prompt would otherwise take the room when this is closed.
+    local work = require("eca.panel").work_window()
+    if work then
+      vim.api.nvim_set_current_win(work)
+    end
+    vim.cmd(("%s %dsplit"):format(work and "belowright" or "botright", math.max(4, math.floor(vim.o.lines / 3))))
     vim.api.nvim_win_set_buf(0, buffer)
     vim.wo[0][0].number = false
     vim.wo[0][0].relativenumber = false
@@ -171,7 +175,8 @@ function M.pick()
     if #session.jobs == 0 then
       return notice.show("there are no background jobs")
     end
-    vim.ui.select(session.jobs, { prompt = "Background job:", kind = "eca_job", format_item = describe }, function(job)
+    local options = { prompt = "Background job:", kind = "eca_job", format_item = describe_fully }
+    vim.ui.select(session.jobs, options, function(job)
       if job then
         treat(job.id)
       end
