@@ -534,6 +534,8 @@ tests["a suggestion is shown when it is asked for, and taken whole, by line and 
     editor:keys("<Cmd>Eca suggest<CR>")
     suggested(editor, "        hällo 😀.greet(name);\n        let x = 1;\ndone()")
     check(#editor:lines() == 2, "a suggestion is not to be in the text")
+    local look = editor:lua("return vim.api.nvim_get_hl(0, { name = 'EcaSuggestion' })")
+    check(look.italic and look.ctermfg and look.fg, "it looks like text: " .. vim.inspect(look))
     -- The model saw the text with the mark at the cursor, which is not where bytes would put it.
     has(last_request(), "😀.<ECA_TAG>")
     editor:keys("<C-Right>")
@@ -777,6 +779,103 @@ tests["why there is no suggestion is told, once if nobody asked"] = function()
   end, { suggest = { auto = true, delay_ms = 0 } })
 end
 
+tests["a context is removed again"] = function()
+  with_editor(function(editor)
+    editor:command("Eca remove")
+    editor:notified("nothing was added")
+    editor:command("Eca add notes.md")
+    editor:command("Eca add src/main.rs")
+    editor:sees("@src/main.rs")
+    editor:lua("vim.ui.select = function(items, options, done) label = options.format_item(items[1]) done(items[1]) end")
+    editor:command("Eca remove")
+    editor:misses("@notes.md")
+    check(editor:lua("return label") == "notes.md", "it has another name")
+    editor:prompt("say seen")
+    editor:says("\nseen")
+    lacks(last_request(), "marzipan")
+    has(last_request(), "fn main()")
+  end)
+end
+
+tests["the cursor walks through the user's messages"] = function()
+  with_editor(function(editor)
+    for _, word in ipairs({ "one", "two", "three" }) do
+      editor:prompt("say " .. word)
+      editor:says("\n" .. word)
+      editor:finish()
+    end
+    local function at(message)
+      editors.wait("the cursor at " .. message, function()
+        local row = editor:lua("return vim.fn.line('.')")
+        return editor:lines()[row] == "You" and editor:lines()[row + 1] == message
+      end)
+    end
+    editor:normal("<C-w>kG[[")
+    at("say three")
+    editor:keys("[[[[")
+    at("say one")
+    editor:keys("[[]]")
+    at("say two")
+  end)
+end
+
+tests["a variant is chosen, and the model's default again"] = function()
+  with_editor(function(editor)
+    editor:lua([[
+      vim.ui.select = function(items, _, done) offered = items done(choice) end
+      choice = "calm"
+    ]])
+    editor:command("Eca open")
+    editors.wait("the variants", function()
+      local session = "require('eca.session')"
+      return #editor:lua(("return %s.selection(%s.chat(), 'variants') or {}"):format(session, session)) > 0
+    end)
+    editor:normal(":Eca variant<CR>")
+    editor:sees("mock/scripted · calm")
+    editor:prompt("say once")
+    editor:finish()
+    local all = editors.requests(model)
+    check(all[#all].temperature == 0.1, "the variant was not used")
+    editor:lua("choice = offered[1]")
+    editor:command("Eca variant")
+    editor:misses("calm")
+    editor:prompt("say twice")
+    editor:finish()
+    all = editors.requests(model)
+    check(all[#all].temperature == nil, "the variant is still used")
+  end, nil, {
+    providers = {
+      mock = {
+        api = "openai-chat",
+        url = model.url,
+        fetchModels = false,
+        models = { scripted = { variants = { calm = { temperature = 0.1 } } } },
+      },
+    },
+  })
+end
+
+tests["what is to be open is open"] = function()
+  with_editor(function(editor, workspace)
+    editor:prompt("think the cat sat\n+ " .. edit_call(workspace, "hello", "bye") .. "\nsay changed")
+    editor:sees("src/main.rs proposed")
+    editor:keys("a")
+    editor:says("\nchanged")
+    editor:finish()
+    has(editor:transcript(), "\nthe cat sat")
+    has(editor:transcript(), '+    println!("bye");')
+    check(not editor:lua("return require('eca.diff').is_open()"), "the view is still open")
+    -- Nobody is taken away from their own file.
+    editor:normal()
+    editor:command("1wincmd w")
+    editor:command("Eca send " .. edit_call(workspace, "bye", "hi"))
+    editor:called("waiting")
+    check(not editor:lua("return require('eca.diff').is_open()"), "the view opened itself over the user's work")
+    editor:command("Eca reject")
+    editor:finish()
+  end, { open = { reasoning = true, tool_calls = true, diff = true } })
+end
+
 tests["jobs are listed, read and killed"] = function()
   with_editor(function(editor)
     local function prompt_height()
@@ -938,7 +1037,7 @@ end
 tests["help tags are there"] = function()
   with_editor(function(editor)
     editor:command("helptags " .. vim.fn.fnameescape(vim.fn.fnamemodify(here .. "/../../../editors/neovim/doc", ":p")))
-    for _, tag in ipairs({ "eca", ":Eca", "eca-setup", "eca-keys" }) do
+    for _, tag in ipairs({ "eca", ":Eca", "eca-setup", "eca-keys", "eca-suggest", "eca-jobs", "hl-EcaSuggestion" }) do
       editor:command("help " .. tag)
       check(editor:lua("return vim.fn.expand('%:t')") == "eca.txt", "no help on " .. tag)
     end

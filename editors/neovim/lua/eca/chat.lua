@@ -1,6 +1,7 @@
 --- One chat: what was said in it, what it is doing, and what waits for the user.
 
 local Transcript = require("eca.transcript")
+local config = require("eca.config")
 local server = require("eca.server")
 
 local Chat = {}
@@ -177,7 +178,7 @@ end
 
 --- Lets a call run: `save` is nil or "session".
 function Chat:approve(block, save)
-  block.state, block.expanded = "running", false
+  block.state, block.expanded = "running", config.options.open.tool_calls
   self.transcript:redraw(block)
   server.notify("chat/toolCallApprove", { chatId = block.chat_id, toolCallId = block.content.id, save = save })
 end
@@ -245,7 +246,7 @@ end
 function take.reasonFinished(self, content)
   local block = self.reasons[content.id]
   if block then
-    block.closed, block.time, block.expanded = true, content.totalTimeMs, false
+    block.closed, block.time, block.expanded = true, content.totalTimeMs, config.options.open.reasoning
     self.transcript:redraw(block)
   end
 end
@@ -263,7 +264,7 @@ local function call(self, content, chat_id, change)
       arguments_text = "",
       chat_id = chat_id,
       nested = chat_id ~= self.id,
-      expanded = false,
+      expanded = config.options.open.tool_calls,
     }
     self.calls[key] = block
   end
@@ -290,6 +291,9 @@ function take.toolCallRun(self, content, _, chat_id)
   end)
   if content.manualApproval then
     require("eca.panel").attention(self)
+    if config.options.open.diff then
+      require("eca.actions").show_waiting(self)
+    end
   end
 end
 

@@ -41,6 +41,9 @@ local subcommands = {
       eca().add_lines()
     end
   end,
+  remove = function()
+    actions().remove()
+  end,
   rewrite = function(rest, call)
     local first = call.range > 0 and call.line1 or vim.fn.line(".")
     local last = call.range > 0 and call.line2 or first

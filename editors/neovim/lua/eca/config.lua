@@ -28,6 +28,8 @@ M.defaults = {
     diff = "d",
     toggle = "<Tab>",
     next_approval = "]a",
+    message_back = "[[", -- to your message before this place
+    message_forward = "]]",
     input = "i",
     close = "q",
     history_back = "<C-Up>",
@@ -58,6 +60,9 @@ M.defaults = {
   },
   --- Whether the menu for `@`, `#` and `/` opens by itself where no completion plugin is at work.
   auto_complete = true,
+  --- What is open without being asked to: reasoning that is over, tool calls, and the view of a change
+  --- that waits for approval.
+  open = { reasoning = false, tool_calls = false, diff = false },
   --- How much of a tool's output is shown.
   max_output_lines = 200,
   --- How often a server that died is started again, and within how many seconds.

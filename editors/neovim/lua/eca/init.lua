@@ -22,7 +22,6 @@ local LINKS = {
   EcaContext = "Directory",
   EcaKey = "Keyword",
   EcaRewrite = "Visual",
-  EcaSuggestion = "NonText",
   EcaStderr = "WarningMsg",
 }
 
@@ -30,6 +29,15 @@ local function highlights()
   for group, target in pairs(LINKS) do
     vim.api.nvim_set_hl(0, group, { link = target, default = true })
   end
+  -- What is not in the text must look so in every terminal; comments do not in those with few colours.
+  local comment = vim.api.nvim_get_hl(0, { name = "Comment", link = false })
+  vim.api.nvim_set_hl(0, "EcaSuggestion", {
+    fg = comment.fg,
+    ctermfg = comment.ctermfg or 8,
+    italic = true,
+    cterm = { italic = true },
+    default = true,
+  })
 end
 
 --- Applies settings; all of them are optional, and so is the call.
@@ -116,6 +124,11 @@ function M.status()
   local chat = loaded.current
   local panel = require("eca.panel")
   local activity = panel.activity(chat)
+  for _, other in pairs(loaded.chats) do
+    if #chat:waiting() == 0 and #other:waiting() > 0 then
+      activity = "another chat waits for your approval"
+    end
+  end
   local parts = { activity and "● " .. activity or "eca" }
   for _, part in ipairs({ loaded.selection(chat, "model") or false, panel.usage(chat) or false }) do
     if part then
