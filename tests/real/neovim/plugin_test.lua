@@ -175,6 +175,22 @@ tests["a message for the running turn is not lost"] = function()
   end)
 end
 
+tests["a message that is sent at once stops the answer"] = function()
+  with_editor(function(editor)
+    editor:prompt("words 20000 3")
+    editor:says("word3 ")
+    editor:keys("say later<C-s>")
+    editor:sees("1 waiting")
+    editor:command("Eca! send say instead")
+    editor:says("\ninstead")
+    editor:finish()
+    lacks(editor:transcript(), "word19999")
+    lacks(editor:transcript(), "\nlater")
+    -- What waited is not lost.
+    editor:sees("say later")
+  end)
+end
+
 tests["completion of contexts and commands while typing"] = function()
   with_editor(function(editor)
     editor:command("Eca open")

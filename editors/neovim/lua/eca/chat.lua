@@ -55,9 +55,11 @@ function Chat:busy()
 end
 
 --- Sends a message. In a running turn it is handed to the model at the next occasion; if there is
---- none, it becomes the next prompt. What cannot be handed over waits for the end of the turn.
-function Chat:send(message, contexts)
-  if not self:busy() then
+--- none, it becomes the next prompt. What cannot be handed over waits for the end of the turn, unless it
+--- is to be sent `now`: then the turn is stopped, and what waits goes back into the prompt.
+function Chat:send(message, contexts, now)
+  if not self:busy() or now then
+    self:take_back()
     self:prompt(message, contexts)
   elseif self.status == "running" and #contexts == 0 and not message:find("^/") then
     self.steering = self.steering and self.steering .. "\n" .. message or message

@@ -26,9 +26,9 @@ local subcommands = {
       eca().add_lines(call.line1, call.line2)
     end
     if rest == "" then
-      return require("eca.prompt").send(require("eca.session").chat())
+      return require("eca.prompt").send(require("eca.session").chat(), call.bang)
     end
-    eca().send(rest)
+    eca().send(rest, call.bang)
   end,
   add = function(rest, call)
     if rest == "cursor" then

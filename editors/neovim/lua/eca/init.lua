@@ -69,14 +69,14 @@ function M.open()
   require("eca.panel").focus(require("eca.session").chat())
 end
 
---- Sends a message in the current chat, as if it had been typed.
-function M.send(message)
+--- Sends a message in the current chat, as if it had been typed; `now` stops the answer for it.
+function M.send(message, now)
   local session = require("eca.session")
   local chat = session.chat()
   require("eca.panel").show(chat)
   local contexts = require("eca.contexts").for_message(chat, message)
   chat.contexts = {}
-  chat:send(message, contexts)
+  chat:send(message, contexts, now)
 end
 
 --- Adds lines of the current buffer to the next message: a range (counted from 1), or all of them.

@@ -89,7 +89,7 @@ local function give_back(buffer)
     return
   end
   vim.api.nvim_buf_call(buffer, function()
-    for _, one in ipairs(keys) do
+    for _, one in vim.iter(keys):rev():enumerate() do
       -- Whoever has mapped it meanwhile keeps it.
       if vim.fn.maparg(one.key, "i", false, true).callback == one.action then
         vim.keymap.del("i", one.key, { buffer = buffer })
