@@ -77,7 +77,8 @@ function M.show_waiting(chat)
   local block = chat:waiting()[1]
   local details = block and block.content.details
   local view = require("eca.diff")
-  local in_chat = session.current == chat and vim.list_contains(vim.tbl_values(panel.windows()), vim.api.nvim_get_current_win())
+  local in_panel = vim.list_contains(vim.tbl_values(panel.windows()), vim.api.nvim_get_current_win())
+  local in_chat = in_panel and session.current == chat
   if details and details.type == "fileChange" and in_chat and not view.is_open() then
     vim.cmd.stopinsert()
     view.show(block)

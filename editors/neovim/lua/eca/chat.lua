@@ -133,6 +133,7 @@ end
 --- The turn is over.
 function Chat:ended()
   self.status, self.progress = "idle", nil
+  require("eca.question").drop(self)
   local last = self.transcript:last()
   if last and not last.closed then
     self.transcript:close(last)

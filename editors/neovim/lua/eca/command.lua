@@ -59,6 +59,9 @@ local subcommands = {
       actions().approve()
     end
   end,
+  answer = function()
+    require("eca.question").again()
+  end,
   reject = function()
     actions().reject()
   end,

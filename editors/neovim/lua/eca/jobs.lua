@@ -68,7 +68,8 @@ local function write(buffer, lines)
     vim.api.nvim_buf_set_lines(buffer, 0, -1, false, texts)
     for row, line in ipairs(lines) do
       if line.stream == "stderr" then
-        vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { end_row = row, hl_group = "EcaStderr", strict = false })
+        local look = { end_row = row, hl_group = "EcaStderr", strict = false }
+        vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, look)
       end
     end
   end)
@@ -159,7 +160,8 @@ local function treat(id)
   if not job or job.status ~= "running" then
     return M.read(id)
   end
-  vim.ui.select({ "Read its output", "Kill it" }, { prompt = describe(job), kind = "eca_job_action" }, function(_, number)
+  local options = { prompt = describe(job), kind = "eca_job_action" }
+  vim.ui.select({ "Read its output", "Kill it" }, options, function(_, number)
     if number == 1 then
       M.read(id)
     elseif number == 2 then

@@ -98,6 +98,8 @@ function M.activity(chat)
     return "starting", "EcaToolRunning"
   elseif #chat:waiting() > 0 then
     return "waiting for your approval", "EcaToolWaiting"
+  elseif require("eca.question").waits(chat) then
+    return "waiting for your answer", "EcaToolWaiting"
   elseif chat.status == "stopping" then
     return "stopping", "EcaToolRunning"
   elseif chat:busy() then

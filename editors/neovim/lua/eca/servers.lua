@@ -6,6 +6,8 @@ local session = require("eca.session")
 
 local M = {}
 
+--- The states of one that is not disabled.
+local ENABLED = { "stopped", "failed", "running", "starting", "requires-auth" }
 --- What a user may do with a server, and in which state that has a meaning.
 local ACTIONS = {
   { label = "Start", method = "mcp/startServer", on = { "stopped", "failed", "unknown" } },
@@ -13,7 +15,7 @@ local ACTIONS = {
   { label = "Log in", method = "mcp/connectServer", on = { "requires-auth" } },
   { label = "Log out", method = "mcp/logoutServer", on = { "running", "failed", "stopped" }, needs_login = true },
   { label = "Enable", method = "mcp/enableServer", on = { "disabled" } },
-  { label = "Disable", method = "mcp/disableServer", on = { "stopped", "failed", "running", "starting", "requires-auth" } },
+  { label = "Disable", method = "mcp/disableServer", on = ENABLED },
 }
 --- States that another one follows by itself.
 local PASSING = { starting = true, stopping = true }
