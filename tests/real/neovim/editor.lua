@@ -58,14 +58,14 @@ function M.read(path)
   return text
 end
 
---- A folder with a small program in it, and a home with a configuration.
-function M.workspace(model)
+--- A folder with a small program in it, and a home with a configuration; `more` goes over it.
+function M.workspace(model, more)
   local root = vim.fn.tempname()
   vim.fn.mkdir(root, "p")
   root = assert(vim.uv.fs_realpath(root))
   M.write(root .. "/project/src/main.rs", 'fn main() {\n    println!("hello");\n}\n')
   M.write(root .. "/project/notes.md", "# Notes\n\nThe secret word is marzipan.\n")
-  M.write(root .. "/config.json", vim.json.encode({
+  M.write(root .. "/config.json", vim.json.encode(vim.tbl_extend("force", {
     localDiscovery = false,
     modelsDev = false,
     chat = { title = false },
@@ -78,7 +78,7 @@ function M.workspace(model)
         models = { scripted = { limit = { context = 32000, output = 4000 } }, other = vim.empty_dict() },
       },
     },
-  }))
+  }, more or {})))
   return { root = root, project = root .. "/project", main = root .. "/project/src/main.rs" }
 end
 
@@ -148,6 +148,11 @@ function Editor:transcript()
   ]])
 end
 
+--- The lines of the buffer that the cursor is in.
+function Editor:lines()
+  return self:lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
+end
+
 --- What is on the screen.
 function Editor:screen()
   return self:lua([[
@@ -179,6 +184,13 @@ end
 function Editor:notified(text)
   M.wait(("the notice %q"):format(text), function()
     return self:lua("return table.concat(notices, '\\n')"):find(text, 1, true)
+  end)
+end
+
+--- Waits until something that was on the screen is there no more.
+function Editor:misses(text)
+  M.wait(("the screen without %q"):format(text), function()
+    return not self:screen():find(text, 1, true)
   end)
 end
 

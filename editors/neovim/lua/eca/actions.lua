@@ -6,6 +6,8 @@ local panel = require("eca.panel")
 local server = require("eca.server")
 local session = require("eca.session")
 
+local ask = server.ask
+
 local M = {}
 
 --- The block under the cursor, if the cursor is in the transcript.
@@ -70,6 +72,19 @@ function M.diff()
   require("eca.diff").show(block)
 end
 
+--- Shows the change that waits, to a user who is in the chat: others are not taken away from their work.
+function M.show_waiting(chat)
+  local block = chat:waiting()[1]
+  local details = block and block.content.details
+  local view = require("eca.diff")
+  local in_panel = vim.list_contains(vim.tbl_values(panel.windows()), vim.api.nvim_get_current_win())
+  local in_chat = in_panel and session.current == chat
+  if details and details.type == "fileChange" and in_chat and not view.is_open() then
+    vim.cmd.stopinsert()
+    view.show(block)
+  end
+end
+
 function M.stop()
   if not session.chat():stop() then
     notice.show("nothing is running")
@@ -108,6 +123,22 @@ function M.next_approval()
   local window = panel.windows().transcript
   vim.api.nvim_set_current_win(window)
   vim.api.nvim_win_set_cursor(window, { block.row + (block.row > 0 and 2 or 1), 0 })
+end
+
+--- Goes to the user's message before the cursor, or after it.
+function M.message(step)
+  local chat = session.chat()
+  local here, found = block_here(chat), nil
+  for _, block in ipairs(chat.transcript.blocks) do
+    local before = here and block.row < here.row
+    local after = here and block.row > here.row
+    if block.kind == "user" and (step < 0 and before or step > 0 and after and not found) then
+      found = block
+    end
+  end
+  if found then
+    vim.api.nvim_win_set_cursor(0, { found.row + (found.row > 0 and 2 or 1), 0 })
+  end
 end
 
 --- Chooses among `items`; `what` names the choice to the user.
@@ -179,7 +210,10 @@ function M.variant()
   running(function()
     local chat = session.chat()
     local variants = session.selection(chat, "variants") or {}
-    pick(variants, "variant", session.selection(chat, "variant"), function(variant)
+    local usual = "the model's default"
+    local all = #variants > 0 and vim.list_extend({ usual }, variants) or {}
+    pick(all, "variant", session.selection(chat, "variant") or usual, function(choice)
+      local variant = choice ~= usual and choice or vim.NIL
       chat.chosen.variant = variant
       local model = session.selection(chat, "model")
       local id = chat.known and chat.id or nil
@@ -204,19 +238,28 @@ function M.trust()
   panel.refresh()
 end
 
-function M.new()
-  panel.focus(session.new_chat())
-end
-
---- A request whose failure the user should hear of.
-local function ask(method, params, callback)
-  server.request(method, params, function(err, result)
-    if err then
-      notice.error(err)
-    elseif callback then
-      callback(result)
+--- Takes a context away from the next message.
+function M.remove()
+  local chat = session.chat()
+  if #chat.contexts == 0 then
+    return notice.show("nothing was added to the next message")
+  end
+  vim.ui.select(chat.contexts, {
+    prompt = "Remove:",
+    kind = "eca_context",
+    format_item = require("eca.contexts").label,
+  }, function(context)
+    if context then
+      chat.contexts = vim.tbl_filter(function(other)
+        return other ~= context
+      end, chat.contexts)
+      chat:changed()
     end
   end)
+end
+
+function M.new()
+  panel.focus(session.new_chat())
 end
 
 local function ago(milliseconds)
@@ -266,7 +309,8 @@ function M.chats()
       kind = "eca_chat",
       format_item = function(chat)
         local title = type(chat.title) == "string" and chat.title or "Untitled"
-        return ("%s (%s)"):format(title, ago(chat.updatedAt))
+        local running = chat.status == "running" and ", running" or ""
+        return ("%s (%s%s)"):format(title, ago(chat.updatedAt), running)
       end,
     }, function(choice)
       if choice then

@@ -1,6 +1,7 @@
 --- One chat: what was said in it, what it is doing, and what waits for the user.
 
 local Transcript = require("eca.transcript")
+local config = require("eca.config")
 local server = require("eca.server")
 
 local Chat = {}
@@ -54,9 +55,11 @@ function Chat:busy()
 end
 
 --- Sends a message. In a running turn it is handed to the model at the next occasion; if there is
---- none, it becomes the next prompt. What cannot be handed over waits for the end of the turn.
-function Chat:send(message, contexts)
-  if not self:busy() then
+--- none, it becomes the next prompt. What cannot be handed over waits for the end of the turn, unless it
+--- is to be sent `now`: then the turn is stopped, and what waits goes back into the prompt.
+function Chat:send(message, contexts, now)
+  if not self:busy() or now then
+    self:take_back()
     self:prompt(message, contexts)
   elseif self.status == "running" and #contexts == 0 and not message:find("^/") then
     self.steering = self.steering and self.steering .. "\n" .. message or message
@@ -130,6 +133,7 @@ end
 --- The turn is over.
 function Chat:ended()
   self.status, self.progress = "idle", nil
+  require("eca.question").drop(self)
   local last = self.transcript:last()
   if last and not last.closed then
     self.transcript:close(last)
@@ -177,7 +181,7 @@ end
 
 --- Lets a call run: `save` is nil or "session".
 function Chat:approve(block, save)
-  block.state, block.expanded = "running", false
+  block.state, block.expanded = "running", config.options.open.tool_calls
   self.transcript:redraw(block)
   server.notify("chat/toolCallApprove", { chatId = block.chat_id, toolCallId = block.content.id, save = save })
 end
@@ -245,7 +249,7 @@ end
 function take.reasonFinished(self, content)
   local block = self.reasons[content.id]
   if block then
-    block.closed, block.time, block.expanded = true, content.totalTimeMs, false
+    block.closed, block.time, block.expanded = true, content.totalTimeMs, config.options.open.reasoning
     self.transcript:redraw(block)
   end
 end
@@ -263,7 +267,7 @@ local function call(self, content, chat_id, change)
       arguments_text = "",
       chat_id = chat_id,
       nested = chat_id ~= self.id,
-      expanded = false,
+      expanded = config.options.open.tool_calls,
     }
     self.calls[key] = block
   end
@@ -290,6 +294,9 @@ function take.toolCallRun(self, content, _, chat_id)
   end)
   if content.manualApproval then
     require("eca.panel").attention(self)
+    if config.options.open.diff then
+      require("eca.actions").show_waiting(self)
+    end
   end
 end
 

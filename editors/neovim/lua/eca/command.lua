@@ -26,9 +26,9 @@ local subcommands = {
       eca().add_lines(call.line1, call.line2)
     end
     if rest == "" then
-      return require("eca.prompt").send(require("eca.session").chat())
+      return require("eca.prompt").send(require("eca.session").chat(), call.bang)
     end
-    eca().send(rest)
+    eca().send(rest, call.bang)
   end,
   add = function(rest, call)
     if rest == "cursor" then
@@ -40,6 +40,9 @@ local subcommands = {
     else
       eca().add_lines()
     end
+  end,
+  remove = function()
+    actions().remove()
   end,
   rewrite = function(rest, call)
     local first = call.range > 0 and call.line1 or vim.fn.line(".")
@@ -55,6 +58,9 @@ local subcommands = {
     else
       actions().approve()
     end
+  end,
+  answer = function()
+    require("eca.question").again()
   end,
   reject = function()
     actions().reject()
@@ -95,6 +101,32 @@ local subcommands = {
   fork = function()
     actions().fork()
   end,
+  suggest = function(rest)
+    local suggest = require("eca.suggest")
+    if rest == "" then
+      suggest.ask()
+    elseif rest == "on" then
+      suggest.enable()
+      require("eca.notice").show("suggestions come while you type; each is a request to a model")
+    elseif rest == "off" then
+      suggest.disable()
+      require("eca.notice").show("suggestions come only when you ask for one")
+    else
+      require("eca.notice").error(("`%s` is neither `on` nor `off`"):format(rest))
+    end
+  end,
+  jobs = function()
+    require("eca.jobs").pick()
+  end,
+  servers = function()
+    require("eca.servers").pick()
+  end,
+  login = function(rest)
+    require("eca.providers").login(rest ~= "" and rest or nil)
+  end,
+  logout = function(rest)
+    require("eca.providers").logout(rest ~= "" and rest or nil)
+  end,
   restart = function()
     require("eca.server").restart()
   end,
@@ -130,6 +162,8 @@ function M.complete(lead, line)
     return starting_with(session.models, rest)
   elseif name == "agent" and session then
     return starting_with(session.agents, rest)
+  elseif name == "suggest" then
+    return starting_with({ "on", "off" }, lead)
   elseif name == "add" then
     return vim.list_extend(starting_with({ "cursor" }, lead), vim.fn.getcompletion(lead, "file"))
   end

@@ -28,6 +28,8 @@ M.defaults = {
     diff = "d",
     toggle = "<Tab>",
     next_approval = "]a",
+    message_back = "[[", -- to your message before this place
+    message_forward = "]]",
     input = "i",
     close = "q",
     history_back = "<C-Up>",
@@ -44,8 +46,23 @@ M.defaults = {
     rejected = "⊘",
     bar = "▎",
   },
+  --- Suggestions at the cursor. Each one is a request to a model, which may cost money, so they do not
+  --- come by themselves unless `auto` is true.
+  suggest = {
+    auto = false,
+    delay_ms = 400, -- the pause in typing after which one is asked for
+    --- Which buffers they come by themselves in.
+    filter = function(_)
+      return true
+    end,
+    --- These are mapped only while a suggestion is shown, and otherwise do what they always do.
+    keys = { accept = "<Tab>", accept_line = "<End>", accept_word = "<C-Right>", dismiss = "<C-]>" },
+  },
   --- Whether the menu for `@`, `#` and `/` opens by itself where no completion plugin is at work.
   auto_complete = true,
+  --- What is open without being asked to: reasoning that is over, tool calls, and the view of a change
+  --- that waits for approval.
+  open = { reasoning = false, tool_calls = false, diff = false },
   --- How much of a tool's output is shown.
   max_output_lines = 200,
   --- How often a server that died is started again, and within how many seconds.

@@ -62,9 +62,7 @@ local function scratch(name, lines, filetype)
   vim.bo[buffer].syntax = filetype or ""
   local keys, actions = config.options.keys, require("eca.actions")
   local function map(key, action, description)
-    if key then
-      vim.keymap.set("n", key, action, { buffer = buffer, desc = "eca: " .. description, nowait = true })
-    end
+    require("eca.scratch").map(buffer, "n", key, action, description)
   end
   map(keys.approve, actions.approve, "let the tool call run")
   map(keys.always, actions.always, "let this tool run in this chat from now on")

@@ -25,7 +25,7 @@ on("config/updated", function(params)
 end)
 
 on("tool/serverUpdated", function(params)
-  session.tool_server_updated(params)
+  require("eca.servers").updated(params)
 end)
 
 on("tool/serverRemoved", function(params)
@@ -53,10 +53,12 @@ on("chat/deleted", function(params)
 end)
 
 on("jobs/updated", function(params)
-  session.jobs = params.jobs or {}
+  require("eca.jobs").updated(params)
 end)
 
-on("providers/updated", function() end)
+on("providers/updated", function(params)
+  require("eca.providers").updated(params)
+end)
 
 on("rewrite/contentReceived", function(params)
   require("eca.rewrite").content_received(params)

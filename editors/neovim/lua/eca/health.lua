@@ -58,6 +58,20 @@ local function check_server()
   vim.health.info("workspace: " .. table.concat(config.roots(), ", "))
 end
 
+local function check_suggestions()
+  local auto, problem = require("eca.suggest").state()
+  vim.health.info(auto and "they come while you type" or "they come when you ask: `:Eca suggest`, or `:Eca suggest on`")
+  if problem then
+    vim.health.warn("the last one failed: " .. problem)
+  end
+  local suggest = config.options.suggest
+  for name, default in vim.spairs(config.defaults.suggest) do
+    if type(suggest[name]) ~= type(default) then
+      vim.health.error(("`suggest.%s` is to be a %s"):format(name, type(default)))
+    end
+  end
+end
+
 local function check_extras()
   for _, language in ipairs({ "markdown", "markdown_inline" }) do
     if #vim.api.nvim_get_runtime_file(("parser/%s.so"):format(language), false) > 0 then
@@ -80,6 +94,8 @@ function M.check()
   check_program()
   vim.health.start("eca: server")
   check_server()
+  vim.health.start("eca: suggestions")
+  check_suggestions()
   vim.health.start("eca: extras")
   check_extras()
 end

@@ -22,17 +22,36 @@ local LINKS = {
   EcaContext = "Directory",
   EcaKey = "Keyword",
   EcaRewrite = "Visual",
+  EcaStderr = "WarningMsg",
 }
 
 local function highlights()
   for group, target in pairs(LINKS) do
     vim.api.nvim_set_hl(0, group, { link = target, default = true })
   end
+  -- What is not in the text must look so in every terminal; comments do not in those with few colours.
+  local comment = vim.api.nvim_get_hl(0, { name = "Comment", link = false })
+  vim.api.nvim_set_hl(0, "EcaSuggestion", {
+    fg = comment.fg,
+    ctermfg = comment.ctermfg or 8,
+    italic = true,
+    cterm = { italic = true },
+    default = true,
+  })
 end
 
 --- Applies settings; all of them are optional, and so is the call.
 function M.setup(options)
   require("eca.config").set(options)
+  local automatic = require("eca.config").options.suggest.auto
+  if automatic or package.loaded["eca.suggest"] then
+    local suggest = require("eca.suggest")
+    if automatic then
+      suggest.enable()
+    else
+      suggest.disable()
+    end
+  end
 end
 
 --- Opens the chat, or closes it if it is open.
@@ -50,14 +69,14 @@ function M.open()
   require("eca.panel").focus(require("eca.session").chat())
 end
 
---- Sends a message in the current chat, as if it had been typed.
-function M.send(message)
+--- Sends a message in the current chat, as if it had been typed; `now` stops the answer for it.
+function M.send(message, now)
   local session = require("eca.session")
   local chat = session.chat()
   require("eca.panel").show(chat)
   local contexts = require("eca.contexts").for_message(chat, message)
   chat.contexts = {}
-  chat:send(message, contexts)
+  chat:send(message, contexts, now)
 end
 
 --- Adds lines of the current buffer to the next message: a range (counted from 1), or all of them.
@@ -90,6 +109,11 @@ function M.add_cursor()
   require("eca.panel").show(session.chat())
 end
 
+--- Asks for a suggestion at the cursor.
+function M.suggest()
+  require("eca.suggest").ask()
+end
+
 --- One line about the current chat, for a status line; empty as long as nothing was started.
 function M.status()
   local loaded = package.loaded["eca.session"]
@@ -100,6 +124,11 @@ function M.status()
   local chat = loaded.current
   local panel = require("eca.panel")
   local activity = panel.activity(chat)
+  for _, other in pairs(loaded.chats) do
+    if #chat:waiting() == 0 and #other:waiting() > 0 then
+      activity = "another chat waits for your approval"
+    end
+  end
   local parts = { activity and "● " .. activity or "eca" }
   for _, part in ipairs({ loaded.selection(chat, "model") or false, panel.usage(chat) or false }) do
     if part then

@@ -98,6 +98,8 @@ function M.activity(chat)
     return "starting", "EcaToolRunning"
   elseif #chat:waiting() > 0 then
     return "waiting for your approval", "EcaToolWaiting"
+  elseif require("eca.question").waits(chat) then
+    return "waiting for your answer", "EcaToolWaiting"
   elseif chat.status == "stopping" then
     return "stopping", "EcaToolRunning"
   elseif chat:busy() then
@@ -240,9 +242,7 @@ end
 function M.keys(chat)
   local keys, actions = config.options.keys, require("eca.actions")
   local function map(key, action, description)
-    if key then
-      vim.keymap.set("n", key, action, { buffer = chat.transcript.buffer, desc = "eca: " .. description, nowait = true })
-    end
+    require("eca.scratch").map(chat.transcript.buffer, "n", key, action, description)
   end
   map(keys.approve, actions.approve, "let the tool call run")
   map(keys.always, actions.always, "let this tool run in this chat from now on")
@@ -250,6 +250,12 @@ function M.keys(chat)
   map(keys.diff, actions.diff, "see the change side by side")
   map(keys.stop, actions.stop, "stop the answer")
   map(keys.next_approval, actions.next_approval, "go to the next call that waits")
+  map(keys.message_back, function()
+    actions.message(-1)
+  end, "go to your message before")
+  map(keys.message_forward, function()
+    actions.message(1)
+  end, "go to your message after")
   map(keys.close, M.close, "close the panel")
   map(keys.input, function()
     M.focus(session().chat())

@@ -33,8 +33,8 @@ local function hint(buffer)
   end
 end
 
---- Sends what is written in the prompt of a chat.
-function M.send(chat)
+--- Sends what is written in the prompt of a chat; `now` stops the answer for it.
+function M.send(chat, now)
   local buffer = M.buffer(chat)
   local message = vim.trim(text_of(buffer))
   if message == "" then
@@ -49,7 +49,7 @@ function M.send(chat)
   hint(buffer)
   local contexts = require("eca.contexts").for_message(chat, message)
   chat.contexts = {}
-  chat:send(message, contexts)
+  chat:send(message, contexts, now)
 end
 
 --- Puts a message that was not delivered back, before what was written since.
@@ -73,9 +73,7 @@ end
 local function keys(chat, buffer)
   local set, actions = config.options.keys, require("eca.actions")
   local function map(modes, key, action, description)
-    if key then
-      vim.keymap.set(modes, key, action, { buffer = buffer, desc = "eca: " .. description, nowait = true })
-    end
+    require("eca.scratch").map(buffer, modes, key, action, description)
   end
   local function send()
     M.send(chat)

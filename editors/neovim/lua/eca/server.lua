@@ -179,24 +179,60 @@ function M.restart()
 end
 
 --- Sends a request, as soon as the server runs; `callback(err, result)` always gets its turn, and
---- `err` is a sentence.
+--- `err` is a sentence. Returns a function that takes the request back: then nothing is called.
 function M.request(method, params, callback)
   callback = callback or function() end
+  local over, cancel = false, nil
+  local function answer(...)
+    if not over then
+      over = true
+      callback(...)
+    end
+  end
   M.start(function(problem)
-    if problem then
-      return callback(problem)
+    if problem or over then
+      return answer(problem)
     end
     local function answered(err, result)
-      callback(err and (err.message or vim.inspect(err)) or nil, result, err)
+      answer(err and (err.message or vim.inspect(err)) or nil, result, err)
     end
-    local sent
+    local sent, id
+    local asked = client
     if method_call then
-      sent = client:request(method, params, answered)
+      sent, id = asked:request(method, params, answered)
     else
-      sent = client.request(method, params, answered)
+      sent, id = asked.request(method, params, answered)
     end
     if not sent then
-      callback("the server is gone")
+      return answer("the server is gone")
+    end
+    cancel = function()
+      if asked ~= client then
+        return
+      elseif method_call then
+        asked:cancel_request(id)
+      else
+        asked.cancel_request(id)
+      end
+    end
+  end)
+  return function()
+    if not over then
+      over = true
+      if cancel then
+        cancel()
+      end
+    end
+  end
+end
+
+--- A request whose failure the user should hear of.
+function M.ask(method, params, callback)
+  M.request(method, params, function(err, result)
+    if err then
+      require("eca.notice").error(err)
+    elseif callback then
+      callback(result)
     end
   end)
 end

@@ -78,7 +78,7 @@ function M.tool_server_removed(params)
 end
 
 --- The chat that shows what is said in the chat `id`: itself, or the one a subagent works for.
-local function home(id, parent)
+function M.home(id, parent)
   if parent then
     parents[id] = parent
   end
@@ -90,7 +90,7 @@ local function home(id, parent)
 end
 
 function M.content_received(params)
-  local chat, id = home(params.chatId, params.parentChatId)
+  local chat, id = M.home(params.chatId, params.parentChatId)
   chat = chat or M.new_chat(id)
   chat:receive(params)
 end

@@ -4,6 +4,7 @@
 --- touching the others. Growing text at the end, which is most of what happens, is appended in place.
 
 local blocks = require("eca.blocks")
+local scratch = require("eca.scratch")
 
 local Transcript = {}
 Transcript.__index = Transcript
@@ -11,14 +12,7 @@ Transcript.__index = Transcript
 local namespace = vim.api.nvim_create_namespace("eca")
 
 function Transcript.new(name)
-  local buffer = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_name(buffer, name)
-  vim.bo[buffer].buftype = "nofile"
-  vim.bo[buffer].bufhidden = "hide"
-  vim.bo[buffer].swapfile = false
-  vim.bo[buffer].undolevels = -1
-  vim.bo[buffer].filetype = "eca-chat"
-  vim.bo[buffer].modifiable = false
+  local buffer = scratch.new(name, "eca-chat")
   -- A parser that is missing must not cost the chat; the old highlighting is good enough.
   if not pcall(vim.treesitter.start, buffer, "markdown") then
     vim.bo[buffer].syntax = "markdown"
@@ -26,23 +20,8 @@ function Transcript.new(name)
   return setmetatable({ buffer = buffer, blocks = {}, height = 0 }, Transcript)
 end
 
---- Writes while every window that was at the end stays there.
 function Transcript:write(change)
-  local last = vim.api.nvim_buf_line_count(self.buffer)
-  local following = {}
-  for _, window in ipairs(vim.fn.win_findbuf(self.buffer)) do
-    if vim.api.nvim_win_get_cursor(window)[1] >= last then
-      table.insert(following, window)
-    end
-  end
-  vim.bo[self.buffer].modifiable = true
-  change()
-  vim.bo[self.buffer].modifiable = false
-  vim.bo[self.buffer].modified = false
-  last = vim.api.nvim_buf_line_count(self.buffer)
-  for _, window in ipairs(following) do
-    vim.api.nvim_win_set_cursor(window, { last, 0 })
-  end
+  scratch.write(self.buffer, change)
 end
 
 --- What a block looks like: its lines, with an empty one before all but the first.
