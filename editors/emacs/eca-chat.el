@@ -429,7 +429,8 @@ Go STEP back, or forward if it is negative."
         ("reasonText" (eca--reason-text content))
         ("reasonFinished" (eca--reason-finished (eca--find-block (plist-get content :id)) (plist-get content :totalTimeMs)))
         ((or "toolCallPrepare" "toolCallRun" "toolCallRunning" "toolCalled" "toolCallRejected")
-         (eca--call-event content))
+         (eca--call-event content)
+         (eca--close-question))
         ("metadata" (eca--set-title (plist-get content :title)))
         ("url" (eca--say 'assistant (format "\n[%s](%s)\n" (plist-get content :title) (plist-get content :url))))
         ("image" (eca--image content))
@@ -604,7 +605,7 @@ Go STEP back, or forward if it is negative."
     (with-current-buffer buffer
       (let ((busy eca--busy))
         (dolist (block (hash-table-values eca--blocks))
-          (when (memq (eca-block-get block :state) '(preparing pending decided running))
+          (when (memq (eca-block-get block :state) '(preparing pending asking decided running))
             (eca-block-put block :state 'failed)
             (eca--set-open block nil)))
         (setq eca--question nil)
@@ -640,45 +641,59 @@ Go STEP back, or forward if it is negative."
 (cl-defmethod eca-block-title ((_kind (eql question)) block)
   "The heading of the question BLOCK."
   (concat (propertize "? " 'face 'eca-pending) (propertize (eca-block-get block :question) 'face 'eca-block-heading)
-          (when (eca-block-get block :answer)
-            (concat " → " (propertize (eca-block-get block :answer) 'face 'eca-user)))))
+          (when (eca-block-get block :answer) (eca--shown-answer (eca-block-get block :answer)))))
 
 (cl-defmethod eca-block-text ((_kind (eql question)) block)
   "The answers that the question BLOCK offers."
-  (concat
-   (mapconcat (lambda (option)
-                (concat (propertize (concat "[" (plist-get option :label) "]") 'face 'eca-button 'mouse-face 'highlight
-                                    'eca-command #'eca--answer-here 'eca-answer (plist-get option :label))
-                        (when (plist-get option :description)
-                          (propertize (concat "  " (plist-get option :description)) 'face 'eca-note))))
-              (eca-block-get block :options) "\n")
-   "\n" (propertize (substitute-command-keys "\\<eca-chat-mode-map>\\[eca-chat-answer] answers") 'face 'shadow)))
+  (eca--answers block))
+
+(defun eca--question-block (params)
+  "The block that shows the question in PARAMS.
+If a tool call asks, that is the call's own; nil if the call has ended."
+  (let* ((data (list :state 'asking :question (plist-get params :question) :options (plist-get params :options)))
+         (call (eca--find-block (plist-get params :toolCallId))))
+    (cond ((null call) (apply #'eca--add-block (eca--uuid) 'question data))
+          ((memq (eca-block-get call :state) '(done failed rejected)) nil)
+          (t (apply #'eca-block-put call data)
+             (setf (eca-block-touched call) nil)
+             call))))
 
 (defun eca--ask-question (session params reply)
   "Put the question in PARAMS to the user of SESSION; REPLY takes the answer."
   (with-current-buffer (eca--chat-buffer session (plist-get params :chatId))
     (eca--drop-question)
-    (let ((block (eca--add-block (eca--uuid) 'question :question (plist-get params :question)
-                                 :options (plist-get params :options))))
-      (setq eca--question (list params reply block))
-      (eca--set-open block t)
-      (eca--show-footer)
-      (eca--changed session)
-      (if (and eca-ask-at-once (eq (window-buffer (selected-window)) (current-buffer)) (not (active-minibuffer-window))
-               (not noninteractive))
-          (eca-chat-answer)
-        (message "ECA asks: %s  (%s in the chat answers)" (plist-get params :question)
-                 (substitute-command-keys "\\<eca-chat-mode-map>\\[eca-chat-answer]"))))))
+    (let ((block (eca--question-block params)))
+      (if (not block) (eca--reply-question reply nil)
+        (setq eca--question (list params reply block))
+        (eca--set-open block t)
+        (eca--show-footer)
+        (eca--changed session)
+        (if (and eca-ask-at-once (eq (window-buffer (selected-window)) (current-buffer)) (not (active-minibuffer-window))
+                 (not noninteractive))
+            (eca-chat-answer)
+          (message "ECA asks: %s  (%s in the chat answers)" (plist-get params :question)
+                   (substitute-command-keys "\\<eca-chat-mode-map>\\[eca-chat-answer]")))))))
+
+(defun eca--reply-question (reply answer)
+  "Give ANSWER to REPLY; nil declines the question."
+  (funcall reply (list :answer answer :cancelled (eca--bool (not answer)))))
 
 (defun eca--settle-question (answer)
   "Answer the question of this chat with ANSWER, or decline if it is nil."
   (pcase-let ((`(,_ ,reply ,block) eca--question))
     (setq eca--question nil)
     (eca-block-put block :answer (or answer "no answer"))
+    (when (eq (eca-block-get block :state) 'asking)
+      (eca-block-put block :state 'decided))
     (eca--set-open block nil)
     (eca--show-footer)
-    (funcall reply (list :answer answer :cancelled (eca--bool (not answer))))
+    (eca--reply-question reply answer)
     (eca--changed eca--session)))
+
+(defun eca--close-question ()
+  "Decline the question of this chat if its tool call no longer asks."
+  (when (and eca--question (not (eq (eca-block-get (nth 2 eca--question) :state) 'asking)))
+    (eca--settle-question nil)))
 
 (defun eca--drop-question ()
   "Decline the question of this chat, if there is one."

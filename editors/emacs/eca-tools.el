@@ -31,8 +31,8 @@ A buffer with unsaved changes is never touched."
 (defface eca-button '((t :inherit button)) "What can be pressed." :group 'eca)
 
 (defconst eca--call-signs
-  '((preparing "…" shadow) (pending "?" eca-pending) (decided "…" shadow) (running "▶" shadow)
-    (done "✓" success) (failed "✗" error) (rejected "⊘" warning))
+  '((preparing "…" shadow) (pending "?" eca-pending) (asking "?" eca-pending) (decided "…" shadow)
+    (running "▶" shadow) (done "✓" success) (failed "✗" error) (rejected "⊘" warning))
   "What stands for the state of a tool call, and its face.")
 
 ;;; Drawing
@@ -43,9 +43,13 @@ A buffer with unsaved changes is never touched."
          (sign (cdr (assq state eca--call-signs)))
          (details (eca-block-get block :details))
          (change (eca--change-p block))
-         (time (eca-block-get block :time)))
+         (question (eca--call-question block))
+         (answer (and question (eca--call-answer block)))
+         ;; How long the user thought is nobody's business.
+         (time (and (not question) (eca-block-get block :time))))
     (concat (propertize (car sign) 'face (cadr sign)) " "
-            (propertize (eca--call-name block) 'face 'eca-block-heading)
+            (propertize (or question (eca--call-name block)) 'face 'eca-block-heading)
+            (when answer (eca--shown-answer answer))
             (when change
               (concat " " (propertize (format "+%d" (or (plist-get details :linesAdded) 0)) 'face 'diff-indicator-added)
                       " " (propertize (format "-%d" (or (plist-get details :linesRemoved) 0)) 'face 'diff-indicator-removed)))
@@ -75,6 +79,26 @@ A buffer with unsaved changes is never touched."
     (if (and path (not (string-search (file-name-nondirectory path) name)))
         (concat name " " (eca--shown-path path))
       name)))
+
+(defun eca--call-question (block)
+  "What the tool call BLOCK asks the user, or nil.
+In a chat that is opened again only its arguments tell."
+  (let ((question (or (eca-block-get block :question)
+                      (and (equal (eca-block-get block :name) "ask_user")
+                           (member (eca-block-get block :server) '(nil "eca"))
+                           (eca--get (eca-block-get block :arguments) :question)))))
+    (and (stringp question) (string-trim question))))
+
+(defun eca--call-answer (block)
+  "What the user answered to the question of the tool call BLOCK, or nil."
+  (pcase (eca-block-get block :state)
+    ('decided (eca-block-get block :answer))
+    ('done (string-join (eca--output-texts block) "\n"))
+    ('failed "no answer")))
+
+(defun eca--shown-answer (answer)
+  "ANSWER as it stands behind its question."
+  (concat " → " (propertize (replace-regexp-in-string "[\n\t ]+" " " answer) 'face 'eca-user)))
 
 (defun eca--shown-path (path)
   "PATH as it is shown: short when it is inside of the project."
@@ -107,14 +131,40 @@ A buffer with unsaved changes is never touched."
            (list (pcase (plist-get details :type)
                    ("fileChange" (eca--diff-faces (plist-get details :diff)))
                    ("task" (eca--task-list details))
-                   (_ (eca--arguments block)))
-                 ;; The answer to the model lists the tasks once more.
-                 (unless (and (equal (plist-get details :type) "task") (eq (eca-block-get block :state) 'done))
+                   (_ (if (eca--call-question block) (eca--answers block) (eca--arguments block))))
+                 (unless (eca--output-shown-p block details)
                    (eca--outputs block details))
                  (when (eq (eca-block-get block :state) 'pending) (eca--buttons block))
                  (when (plist-get details :subagentChatId)
                    (eca--button "Show what it does" #'eca-show-subagent))))
      "\n")))
+
+(defun eca--output-shown-p (block details)
+  "Whether what BLOCK with DETAILS brought is on the screen without its output.
+That of a task list lists the tasks once more; an answer of one line
+stands behind its question."
+  (and (eq (eca-block-get block :state) 'done)
+       (or (equal (plist-get details :type) "task")
+           (and (eca--call-question block)
+                (not (string-search "\n" (eca--call-answer block)))))))
+
+(declare-function eca--answer-here "eca-chat")
+
+(defun eca--answers (block)
+  "The answers that the question in BLOCK offers; nil if there is nothing to show."
+  (let* ((offered (or (eca-block-get block :options) (eca--get (eca-block-get block :arguments) :options)))
+         (lines (cl-loop for option across (if (vectorp offered) offered [])
+                         for label = (if (stringp option) option (eca--get option :label))
+                         for description = (and (consp option) (plist-get option :description))
+                         when label
+                         collect (concat (propertize (concat "[" label "]") 'face 'eca-button 'mouse-face 'highlight
+                                                     'eca-command #'eca--answer-here 'eca-answer label)
+                                         (when description (propertize (concat "  " description) 'face 'eca-note))))))
+    (when (eq (eca-block-get block :state) 'asking)
+      (setq lines (append lines (list (propertize (substitute-command-keys
+                                                   "\\<eca-chat-mode-map>\\[eca-chat-answer] answers")
+                                                  'face 'shadow)))))
+    (and lines (string-join lines "\n"))))
 
 (defun eca--diff-faces (diff)
   "The lines of DIFF in the colours of `diff-mode'."
@@ -164,12 +214,16 @@ A buffer with unsaved changes is never touched."
     (:json-false "false")
     (_ (json-serialize value :false-object :json-false :null-object nil))))
 
+(defun eca--output-texts (block)
+  "The texts that the tool call BLOCK brought."
+  (cl-loop for output across (or (eca-block-get block :outputs) [])
+           when (plist-get output :text) collect it))
+
 (defun eca--outputs (block details)
   "What the tool call BLOCK with DETAILS brought, or nil."
   (let ((texts (if (equal (plist-get details :type) "jsonOutputs")
                    (append (plist-get details :jsons) nil)
-                 (cl-loop for output across (or (eca-block-get block :outputs) [])
-                          when (plist-get output :text) collect it))))
+                 (eca--output-texts block))))
     (when texts
       (propertize (concat "→ " (string-trim (string-join texts "\n")))
                   'face (if (eq (eca-block-get block :state) 'failed) 'error 'eca-note)))))
