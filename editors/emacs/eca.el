@@ -19,6 +19,7 @@
 (require 'eca-select)
 (require 'eca-editor)
 (require 'eca-rewrite)
+(require 'eca-suggest)
 (require 'eca-lsp)
 
 ;;;###autoload
@@ -42,6 +43,7 @@ If a tool call or a question of any chat waits for you, show that chat."
     (define-key map "n" #'eca-chat-new)
     (define-key map "o" #'eca-chat-open)
     (define-key map "r" #'eca-rewrite)
+    (define-key map "s" #'eca-suggest)
     (define-key map "m" #'eca-select-model)
     (define-key map "b" #'eca-select-agent)
     (define-key map "k" #'eca-chat-stop)

@@ -53,6 +53,11 @@
   "Whether the transcript shows TEXT."
   (string-search text (client-transcript)))
 
+(defun client-blocks (text)
+  "How many blocks have TEXT in their heading."
+  (cl-count-if (lambda (line) (and (string-match-p "\\`[▸▾] " line) (string-search text line)))
+               (split-string (client-transcript) "\n")))
+
 (defun client-pending ()
   "Wait for a call that needs consent and return its block."
   (support-until "a call that waits" (car (eca--pending-calls))))
@@ -279,17 +284,43 @@
   (client-ask (client-call "ask_user" :question "Which?" :options [(:label "red" :description "warm") (:label "blue")])
               "say thanks")
   (support-until "the question" eca--question)
-  (should (client-shows "[red]  warm"))
+  (should (client-shows "▾ ? Which?\n[red]  warm\n[blue]\nC-c C-q answers\n"))
+  (should (= (client-blocks "Which?") 1))
   (goto-char (point-min))
   (search-forward "[blu")
   (eca-chat-return)
   (client-finish)
-  (should (client-shows "Which? → blue"))
+  (should (client-shows "▸ ✓ Which? → blue\n"))
+  (should (= (client-blocks "Which?") 1))
   (should (client-shows "thanks"))
   (let ((last (support-last-turn)))
     (should (seq-some (lambda (message) (and (equal (plist-get message :role) "tool")
                                              (string-search "blue" (format "%s" (plist-get message :content)))))
                       last))))
+
+(client-test client-shows-answers-of-stored-chats
+  "In a chat that is opened again, too, a question stands once, with its answer or without."
+  (client-ask (client-call "ask_user" :question "Which?" :options ["red" "blue"])
+              (client-call "ask_user" :question "And then?") "say fine")
+  (support-until "the question" eca--question)
+  (eca--settle-question "a colour\nof my own")
+  (support-until "the next one" eca--question)
+  (eca--settle-question nil)
+  (client-finish)
+  (cl-flet ((check ()
+              (should (client-shows "▸ ✓ Which? → a colour of my own\n▸ ✗ And then? → no answer\n"))
+              (goto-char (point-min))
+              (search-forward "✓ Which?")
+              (eca-toggle-block)
+              (should (client-shows "[red]\n[blue]\n→ a colour\nof my own\n"))))
+    (check)
+    (let ((id eca--chat-id) (session eca--session))
+      (kill-buffer)
+      (eca-request-wait session "chat/open" (list :chatId id))
+      (with-current-buffer (gethash id (eca-session-chats session))
+        (support-until "the chat" (client-shows "fine"))
+        (check)
+        (should-error (eca--answer-here) :type 'user-error)))))
 
 (client-test client-drops-a-question-when-stopped
   "A stop closes the question; the server is not left waiting."
@@ -298,6 +329,7 @@
   (eca-chat-stop)
   (client-finish)
   (should-not eca--question)
+  (should (= (client-blocks "Which?") 1))
   (client-ask "say on we go")
   (client-finish)
   (should (client-shows "on we go")))
