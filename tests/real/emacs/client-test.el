@@ -558,11 +558,12 @@
   (client-finish)
   (should (client-shows "two")))
 
-;;; Rewriting, with a transport that only pretends
+;;; Rewriting and suggesting, with a transport that only pretends
 
 (cl-defstruct client-fake
-  "A server that notes what it is asked, and answers with REFUSAL or nothing."
-  refusal asked)
+  "A server that notes what it is asked, and answers with REFUSAL or nothing.
+If it is SLOW, it answers when `client-fake-answer' is called."
+  refusal asked slow waiting withdrawn)
 
 (cl-defmethod eca-transport-live-p ((_ client-fake)) "It always lives." t)
 (cl-defmethod eca-transport-stop ((_ client-fake)) "It has nothing to stop." nil)
@@ -570,7 +571,17 @@
 (cl-defmethod eca-transport-request ((fake client-fake) method params done failed)
   "Note METHOD with PARAMS in FAKE, then call DONE or FAILED."
   (push (cons method params) (client-fake-asked fake))
-  (if (client-fake-refusal fake) (funcall failed (client-fake-refusal fake)) (funcall done nil)))
+  (cond ((client-fake-slow fake) (push (cons (length (client-fake-asked fake)) done) (client-fake-waiting fake)))
+        ((client-fake-refusal fake) (funcall failed (client-fake-refusal fake)))
+        (t (funcall done nil)))
+  (length (client-fake-asked fake)))
+(cl-defmethod eca-transport-cancel ((fake client-fake) request)
+  "Note in FAKE that REQUEST was withdrawn."
+  (push request (client-fake-withdrawn fake)))
+
+(defun client-fake-answer (fake result &optional number)
+  "Let FAKE give RESULT to the request NUMBER, or to the last one."
+  (funcall (cdr (if number (assoc number (client-fake-waiting fake)) (car (client-fake-waiting fake)))) result))
 
 (defmacro client-with-fake (refusal &rest body)
   "Run BODY in a buffer with the text `old', with a server that answers with REFUSAL."
@@ -640,6 +651,354 @@
         (eca-rewrite 8 12 "make it new"))
       (should (string-search "does not offer rewriting" said))
       (should-not (overlays-in (point-min) (point-max))))))
+
+;;; Suggestions
+
+(defun client-command (command)
+  "Call COMMAND as the command loop does."
+  (let ((this-command command))
+    (run-hooks 'pre-command-hook)
+    (call-interactively command)
+    (run-hooks 'post-command-hook)))
+
+(defun client-type (text)
+  "Type TEXT, as one command."
+  (let ((this-command 'self-insert-command))
+    (run-hooks 'pre-command-hook)
+    (insert text)
+    (run-hooks 'post-command-hook)))
+
+(defun client-ghost ()
+  "The suggestion that is shown, or nil."
+  (let ((shown (cl-loop for overlay in (overlays-in (point-min) (point-max))
+                        when (eq (overlay-get overlay 'keymap) eca-suggestion-map) collect overlay)))
+    (should-not (cdr shown))
+    (when shown
+      (should (= (overlay-start (car shown)) (overlay-end (car shown)) (point)))
+      (substring-no-properties (overlay-get (car shown) 'after-string)))))
+
+(defun client-suggestion (text &rest more)
+  "An answer of the server that suggests TEXT at point; MORE replaces properties of the item."
+  (let ((item (list :text text :docVersion (buffer-chars-modified-tick)
+                    :range (list :start (eca-position (point)) :end (eca-position (point))))))
+    (cl-loop for (key value) on more by #'cddr do (setq item (plist-put item key value)))
+    (list :items (vector item))))
+
+(defmacro client-suggesting (&rest body)
+  "Run BODY in a text that is on the screen, with a slow server called `fake'.
+What is said meanwhile is in `said', newest first."
+  (declare (indent 0))
+  `(client-with-fake nil
+     (setf (client-fake-slow fake) t)
+     (let ((eca--suggestion nil) (eca--suggest-request nil) (eca--suggest-timer nil) (said nil))
+       (text-mode)
+       (goto-char 11)
+       (buffer-enable-undo)
+       (save-window-excursion
+         (switch-to-buffer (current-buffer))
+         (unwind-protect
+             (cl-letf (((symbol-function 'message)
+                        (lambda (format &rest arguments) (when format (push (apply #'format format arguments) said)))))
+               ,@body)
+           (eca-suggest-dismiss)
+           (eca--suggest-withdraw)
+           (eca--suggest-wait nil))
+         (should-not (memq #'eca--suggest-watch (default-value 'post-command-hook)))
+         (should-not (memq #'eca--suggest-before-command (default-value 'pre-command-hook)))
+         (should-not (memq #'eca-suggest-dismiss after-change-functions))))))
+
+(defun client-suggestion-keys ()
+  "What TAB and the other keys of a suggestion do at point."
+  (mapcar (lambda (key) (key-binding (kbd key))) '("TAB" "<tab>" "M-f" "C-e" "C-g")))
+
+(ert-deftest client-accepts-a-suggestion ()
+  "The whole text goes along, what comes is a ghost, and its keys hold while it is there, not longer."
+  (client-suggesting
+    (let ((before (client-suggestion-keys)))
+      (should (equal before '(indent-for-tab-command nil forward-word move-end-of-line keyboard-quit)))
+      (client-command #'eca-suggest)
+      (should (equal before (client-suggestion-keys)))
+      (pcase-let ((`(,method . ,params) (car (client-fake-asked fake))))
+        (should (equal method "completion/inline"))
+        (should (equal (plist-get params :docText) "before\nold\nafter\n"))
+        (should (equal (plist-get params :position) '(:line 2 :character 4)))
+        (should (equal (plist-get params :docVersion) (buffer-chars-modified-tick))))
+      (client-fake-answer fake (client-suggestion " and\r\nwise"))
+      (should (equal (client-ghost) " and\nwise"))
+      (should (equal (buffer-string) "before\nold\nafter\n"))
+      (should (equal (client-suggestion-keys) '(eca-suggest-accept eca-suggest-accept eca-suggest-accept-word
+                                                eca-suggest-accept-line eca-suggest-dismiss)))
+      (should (eq (save-excursion (forward-char -1) (key-binding (kbd "TAB"))) 'indent-for-tab-command))
+      (undo-boundary)
+      (client-command (key-binding (kbd "TAB")))
+      (should (equal (buffer-string) "before\nold and\nwise\nafter\n"))
+      (should (looking-at "\nafter"))
+      (should-not (client-ghost))
+      (should (equal before (client-suggestion-keys)))
+      (should-error (eca-suggest-accept) :type 'user-error)
+      (undo-boundary)
+      (let ((last-command nil)) (undo))
+      (should (equal (buffer-string) "before\nold\nafter\n")))))
+
+(ert-deftest client-accepts-parts-of-a-suggestion ()
+  "A word, then a line; what is left stays, and nothing more is asked."
+  (client-suggesting
+    (client-command #'eca-suggest)
+    (client-fake-answer fake (client-suggestion " (and wise)\nas owls\n\nare"))
+    (client-command #'eca-suggest-accept-word)
+    (should (equal (buffer-substring 8 (point)) "old (and"))
+    (should (equal (client-ghost) " wise)\nas owls\n\nare"))
+    (client-command #'eca-suggest-accept-line)
+    (should (equal (buffer-substring 8 (point)) "old (and wise)"))
+    ;; The blank is for the cursor.
+    (should (equal (client-ghost) " \nas owls\n\nare"))
+    (client-command #'eca-suggest-accept-line)
+    (should (equal (client-ghost) " \n\nare"))
+    (client-command #'eca-suggest-accept-word)
+    (should (equal (buffer-string) "before\nold (and wise)\nas owls\n\nare\nafter\n"))
+    (should-not (client-ghost))
+    (should (= (length (client-fake-asked fake)) 1))))
+
+(ert-deftest client-drops-a-suggestion-for-another-text ()
+  "Whatever changes the text or moves point before the answer comes: it is not shown."
+  (dolist (change (list (lambda () (insert "x"))
+                        (lambda () (save-excursion (goto-char (point-max)) (insert "x")))
+                        (lambda () (insert "x") (delete-char -1))
+                        (lambda () (forward-char -1))
+                        (lambda () (switch-to-buffer (get-buffer-create "*scratch*")))))
+    (client-suggesting
+      (let ((buffer (current-buffer)) (answer (client-suggestion " new")))
+        (client-command #'eca-suggest)
+        (funcall change)
+        (client-fake-answer fake answer)
+        (with-current-buffer buffer
+          (should-not (client-ghost))
+          (should-not eca--suggest-request))))))
+
+(ert-deftest client-takes-a-suggestion-away ()
+  "A suggestion is gone with the next command of another kind, and when something else changes the buffer."
+  (dolist (change (list (lambda () (client-command #'backward-char))
+                        (lambda () (client-type "x"))
+                        (lambda () (client-command #'ignore))
+                        (lambda () (client-command #'eca-suggest-dismiss))
+                        (lambda () (save-excursion (goto-char (point-max)) (insert "x")))
+                        (lambda () (forward-line -1) (run-hooks 'post-command-hook))
+                        (lambda () (run-hooks 'completion-in-region-mode-hook))
+                        (lambda () (run-hook-with-args 'company-completion-started-hook nil))))
+    (client-suggesting
+      (client-command #'eca-suggest)
+      (client-fake-answer fake (client-suggestion " new"))
+      (should (client-ghost))
+      (funcall change)
+      (should-not (client-ghost))
+      (should-not (string-search "new" (buffer-string)))
+      (should (eq (key-binding (kbd "TAB")) 'indent-for-tab-command)))))
+
+(ert-deftest client-never-accepts-a-stale-suggestion ()
+  "Should a suggestion still be there when point has moved, TAB inserts nothing."
+  (client-suggesting
+    (client-command #'eca-suggest)
+    (client-fake-answer fake (client-suggestion " new"))
+    (forward-char -1)
+    (should-error (eca-suggest-accept) :type 'user-error)
+    (should (equal (buffer-string) "before\nold\nafter\n"))
+    (should-not eca--suggestion)))
+
+(ert-deftest client-makes-way-for-other-completion ()
+  "While candidates of another completion are shown, a suggestion is not, and none is asked for."
+  (dolist (popup '(company-candidates completion-in-region-mode ac-completing))
+    (client-suggesting
+      (eca-suggest-mode 1)
+      (client-command #'eca-suggest)
+      (cl-progv (list popup) '(("one" "two"))
+        (client-fake-answer fake (client-suggestion " new"))
+        (should-not (client-ghost))
+        (client-type "x")
+        (eca--suggest-rested (current-buffer) (buffer-chars-modified-tick) (point))
+        (should (= (length (client-fake-asked fake)) 1)))
+      (should (string-search "something else is being completed" (car said))))))
+
+(ert-deftest client-inserts-only-what-is-new ()
+  "What a suggestion repeats of its range is not inserted; one for another text is not used."
+  (client-suggesting
+    (let ((line '(:start (:line 2 :character 1) :end (:line 2 :character 4))))
+      (dolist (case `(("older" (:range ,line) "er")
+                      ("bolder" (:range ,line) nil)
+                      ("old" (:range ,line) nil)
+                      (" news" (:docVersion 1) nil)
+                      (" news" (:docVersion nil :range nil) " news")
+                      ("" nil nil)))
+        (client-command #'eca-suggest)
+        (client-fake-answer fake (apply #'client-suggestion (car case) (nth 1 case)))
+        (should (equal (client-ghost) (nth 2 case))))
+      (goto-char 9)
+      (client-command #'eca-suggest)
+      (client-fake-answer fake (client-suggestion "o-l-d" :range line))
+      (should-not (client-ghost))
+      (client-command #'eca-suggest)
+      (client-fake-answer fake (client-suggestion "o, ho, hold" :range line))
+      (should (equal (client-ghost) ", ho, ho"))
+      (narrow-to-region 9 10)
+      (client-command #'eca-suggest)
+      (should (equal (plist-get (cdar (client-fake-asked fake)) :position) '(:line 2 :character 2)))
+      (client-fake-answer fake (client-suggestion "o, ho, hold" :range line))
+      (should (equal (client-ghost) ", ho, ho")))))
+
+(ert-deftest client-withdraws-older-requests ()
+  "There is one request at a time, and none when the user went on."
+  (client-suggesting
+    (let ((answer (client-suggestion " new")))
+      (client-command #'eca-suggest)
+      (client-command #'eca-suggest)
+      (should (equal (client-fake-withdrawn fake) '(1)))
+      (client-fake-answer fake answer 1)
+      (should-not (client-ghost))
+      (client-type "x")
+      (should (equal (client-fake-withdrawn fake) '(2 1)))
+      (client-fake-answer fake answer 2)
+      (should-not (client-ghost))
+      (client-command #'eca-suggest)
+      (let ((this-command 'keyboard-quit)) (run-hooks 'post-command-hook))
+      (should (equal (client-fake-withdrawn fake) '(3 2 1)))
+      (client-command #'eca-suggest)
+      (client-fake-answer fake (client-suggestion " new"))
+      (should (equal (client-ghost) " new"))
+      (client-command #'eca-suggest-dismiss)
+      (should (equal (client-fake-withdrawn fake) '(3 2 1))))))
+
+(ert-deftest client-suggests-when-the-user-rests ()
+  "The mode asks after something was typed, and not for anything else."
+  (client-suggesting
+    (cl-flet ((rest () (when eca--suggest-timer (apply (timer--function eca--suggest-timer) (timer--args eca--suggest-timer))))
+              (asked () (length (client-fake-asked fake))))
+      (client-type "x")
+      (should-not eca--suggest-timer)
+      (eca-suggest-mode 1)
+      (client-command #'forward-char)
+      (insert "by something else")
+      (client-command #'forward-char)
+      (should-not eca--suggest-timer)
+      (client-type "y")
+      (should (timer--idle-delay eca--suggest-timer))
+      (rest)
+      (should (= (asked) 1))
+      (client-fake-answer fake (client-suggestion " new and better"))
+      (should (client-ghost))
+      (should-not said)
+      (client-command #'eca-suggest-accept-word)
+      (rest)
+      (client-command #'eca-suggest-dismiss)
+      (should-not eca--suggest-timer)
+      (client-type "z")
+      (let ((this-command 'undo)) (run-hooks 'pre-command-hook) (delete-char -1) (run-hooks 'post-command-hook))
+      (should-not eca--suggest-timer)
+      (client-type "z")
+      (forward-char -1)
+      (rest)
+      (should (= (asked) 1))
+      (dolist (hinder (list (lambda () (set-mark 1) (setq mark-active t))
+                            (lambda () (setq-local eca-suggest-inhibit-functions (list #'always)))
+                            (lambda () (setq buffer-read-only t))
+                            (lambda () (setf (eca-session-state session) 'starting))
+                            (lambda () (eca-suggest-mode -1))))
+        (client-type "w")
+        (let ((transient-mark-mode t)) (funcall hinder) (rest))
+        (should (= (asked) 1))
+        (setq mark-active nil buffer-read-only nil eca-suggest-inhibit-functions nil)
+        (setf (eca-session-state session) 'ready)))))
+
+(ert-deftest client-tells-why-nothing-is-suggested ()
+  "Who asked is always told why there is nothing; else each reason is told once."
+  (client-suggesting
+    (cl-flet ((ask (asked result) (setq said nil) (eca--suggest-ask session asked) (client-fake-answer fake result)
+                   (let ((told said)) (setq said nil) told)))
+      (let ((none '(:error (:type "info" :message "nothing to propose")))
+            (late (lambda (seconds) (list :error (list :type "warning" :message (format "come back in %d s" seconds))))))
+        (should (equal (ask t none) '("ECA: no suggestion: nothing to propose")))
+        (should (equal (ask t none) '("ECA: no suggestion: nothing to propose")))
+        (should-not (ask nil none))
+        (should (equal (ask nil (funcall late 7)) '("ECA: no suggestion: come back in 7 s")))
+        (should-not (ask nil (funcall late 9)))
+        (should (equal (ask t (funcall late 9)) '("ECA: no suggestion: come back in 9 s")))
+        (should (equal (ask t '(:items [])) '("ECA: no suggestion: the model has nothing to suggest here")))
+        (run-hook-with-args 'eca-session-ready-functions session)
+        (should (equal (ask nil none) '("ECA: no suggestion: nothing to propose")))
+        (dotimes (number 50) (ask nil (list :error (list :message (make-string (+ number 30) ?x)))))
+        (should (<= (length (eca-session-reasons session)) 21))))))
+
+(ert-deftest client-asks-no-server-that-does-not-suggest ()
+  "After a refusal of the method itself nothing is asked any more, unless the user does."
+  (client-suggesting
+    (setf (client-fake-slow fake) nil
+          (client-fake-refusal fake) '(:code -32601 :message "Method not found"))
+    (eca-suggest-mode 1)
+    (dotimes (_ 3)
+      (client-type "x")
+      (eca--suggest-rested (current-buffer) (buffer-chars-modified-tick) (point)))
+    (should (= (length (client-fake-asked fake)) 1))
+    (should (equal said '("ECA: no suggestion: this server does not offer suggestions")))
+    (client-command #'eca-suggest)
+    (should (= (length said) 2))
+    (should (= (length (client-fake-asked fake)) 2))))
+
+(ert-deftest client-suggests-in-texts-only ()
+  "Not in chats, minibuffers, shells, lists, encrypted, read-only or huge texts; also not when asked."
+  (cl-flet ((refuses (prepare)
+              (client-suggesting
+                (funcall prepare)
+                (should-error (eca-suggest) :type 'user-error)
+                (should-not (client-fake-asked fake)))))
+    (dolist (mode '(eca-chat-mode special-mode comint-mode dired-mode fundamental-mode))
+      (refuses (lambda () (let ((inhibit-read-only t)) (delay-mode-hooks (funcall mode)))))
+      (with-temp-buffer
+        (setq major-mode mode)
+        (eca--suggest-turn-on)
+        (should-not eca-suggest-mode)))
+    (refuses (lambda () (setq buffer-read-only t)))
+    (refuses (lambda () (put-text-property 8 12 'read-only t)))
+    (refuses (lambda () (setq-local eca-suggest-largest-buffer 5)))
+    (refuses (lambda () (setq-local buffer-file-name "/tmp/keys.txt.gpg")))
+    (refuses (lambda () (switch-to-buffer (get-buffer-create " *Minibuf-0*"))))
+    (with-temp-buffer
+      (text-mode)
+      (eca--suggest-turn-on)
+      (should eca-suggest-mode))))
+
+(client-test client-suggests-with-the-model
+  "A suggestion goes all the way to the model and back; one that nobody waits for is withdrawn."
+  (support-until "the server" (eq (eca-session-state eca--session) 'ready))
+  (let* ((session eca--session)
+         (continuations (jsonrpc--request-continuations (eca-session-transport session))))
+    (with-temp-file (support-file "b.txt") (insert "say ünï **world**\nhello 😀 \nwords 100\n"))
+    (save-window-excursion
+      (switch-to-buffer (find-file-noselect (support-file "b.txt")))
+      (goto-char (point-min))
+      (end-of-line 2)
+      (client-command #'eca-suggest)
+      (support-until "the suggestion" (client-ghost))
+      (should (equal (client-ghost) "ünï **world**"))
+      (let ((request (format "%S" (plist-get (car (last (support-requests))) :messages))))
+        (should (string-search "b.txt" request))
+        (should (string-match-p "hello 😀 [^ \n]+\nwords 100" request)))
+      (client-command (key-binding (kbd "TAB")))
+      (should (equal (buffer-string) "say ünï **world**\nhello 😀 ünï **world**\nwords 100\n"))
+      ;; This one would take a hundred seconds.
+      (goto-char (point-min))
+      (delete-region (point) (line-end-position))
+      (client-type "words 10000 10")
+      (client-command #'eca-suggest)
+      (should eca--suggest-request)
+      (client-type "0")
+      (should-not eca--suggest-request)
+      (support-until "the end of the request" (zerop (hash-table-count continuations)))
+      (delete-region (line-beginning-position) (line-end-position))
+      (insert "fail 401 no such key")
+      (let ((said nil))
+        (cl-letf (((symbol-function 'message) (lambda (format &rest arguments) (when format (push (apply #'format format arguments) said)))))
+          (client-command #'eca-suggest)
+          (support-until "the reason" (not eca--suggest-request)))
+        (should (string-search "no such key" (car said)))
+        (should-not (client-ghost))))))
 
 (support-report)
 ;;; client-test.el ends here
