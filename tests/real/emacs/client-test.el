@@ -270,6 +270,78 @@
   (client-finish)
   (should (client-shows "once more")))
 
+(defun client-steer (message)
+  "Send MESSAGE into the running turn."
+  (eca--set-input message)
+  (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?s "steer")))) (eca-chat-send)))
+
+(client-test client-steers-a-turn
+  "A message into the running turn reaches the model with the next step; it is announced until then."
+  (client-ask (client-edit "two" "TWO") "say ignored")
+  (client-pending)
+  (client-steer "say as you please")
+  (should (string-search "has not seen: say as you please" (overlay-get eca--footer 'before-string)))
+  (should (string-empty-p (eca--input-text)))
+  (eca-approve)
+  (client-finish)
+  (should-not eca--steering)
+  (should (client-shows "\nas you please"))
+  (should-not (overlay-get eca--footer 'before-string)))
+
+(client-test client-sends-what-came-too-late
+  "A message that the turn had no use for becomes the next prompt; contexts and draft stay where they are."
+  (client-ask "words 100 5")
+  (support-until "first words" (client-shows "word1 "))
+  (client-steer "say in time after all")
+  (push '(:type "text" :label "mine" :content "not yet") eca--contexts)
+  (insert "my draft")
+  (goto-char (- (point-max) 2))
+  (support-until "the answer" (client-shows "\nin time after all"))
+  (client-finish)
+  (should-not eca--steering)
+  (should (equal (eca--input-text) "my draft"))
+  (should (= (point) (- (point-max) 2)))
+  (should (= (length eca--contexts) 1))
+  (should-not (string-search "not yet" (format "%S" (support-last-turn)))))
+
+(client-test client-takes-back-what-was-not-seen
+  "What the model has not seen can be taken back, and a stop does so."
+  (client-ask "words 10000 10")
+  (support-until "first words" (client-shows "word1 "))
+  (should-error (eca-chat-take-back) :type 'user-error)
+  (client-steer "say one")
+  (client-steer "say two")
+  (insert "a draft")
+  (eca-chat-take-back)
+  (should (equal (eca--input-text) "say one\nsay two\na draft"))
+  (should-not eca--steering)
+  (client-steer "say three")
+  (eca-chat-stop)
+  (client-finish)
+  (should (equal (eca--input-text) "say three"))
+  (should-not (client-shows "▌ say three"))
+  (client-ask "say four")
+  (client-finish)
+  (should (client-shows "\nfour"))
+  (should-not (client-shows "\none"))
+  (should-not (client-shows "\nthree")))
+
+(client-test client-walks-through-messages
+  "From one of your messages to the next, and to the input after the last."
+  (client-ask "say a")
+  (client-finish)
+  (client-ask "say b")
+  (client-finish)
+  (eca-previous-message)
+  (should (looking-at "say b"))
+  (eca-previous-message)
+  (should (looking-at "say a"))
+  (should-error (eca-previous-message) :type 'user-error)
+  (eca-next-message)
+  (should (looking-at "say b"))
+  (eca-next-message)
+  (should (= (point) (point-max))))
+
 (client-test client-stops-a-call-that-waits
   "A stop closes what waits for consent."
   (client-ask (client-edit "two" "TWO"))
