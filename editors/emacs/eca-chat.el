@@ -100,8 +100,8 @@ A plist of :model, :agent, :variant, :variants and :trust.")
   "A chat with a model that works on your code.
 
 Write below the line; RET sends, \\[newline] begins a new line.
-`@' completes files and other contexts, `/' at the beginning
-completes commands.  In the text above, TAB folds and unfolds.
+`@' completes files and other contexts, `#' names of files, `/' at
+the beginning commands.  In the text above, TAB folds and unfolds.
 
 \\{eca-chat-mode-map}"
   (setq-local buffer-invisibility-spec '(eca-mark)
@@ -206,7 +206,7 @@ Without a selection of its own, what ACCESSOR finds in the session."
                                eca--contexts "  ")))
         (keys (unless (or eca--busy eca--prompted eca--parent-id)
                 (propertize (substitute-command-keys
-                             "\\<eca-chat-mode-map>\\[eca-chat-return] sends, \\[newline] breaks the line, \\[eca-chat-tab] completes @ and /")
+                             "\\<eca-chat-mode-map>\\[eca-chat-return] sends, \\[newline] breaks the line, \\[eca-chat-tab] completes @, # and /")
                             'face 'shadow))))
     (eca--set-footer
      (when (or doing steering contexts keys)
@@ -365,7 +365,8 @@ Go STEP back, or forward if it is negative."
 (declare-function eca-cursor-context "eca-context")
 
 (defun eca--prompt-contexts (message contexts)
-  "CONTEXTS and what MESSAGE mentions, for a prompt; a cursor without a place gets one."
+  "CONTEXTS and what MESSAGE mentions, for a prompt.
+A cursor without a place gets one."
   (cl-loop for context in (cl-remove-duplicates (append contexts (eca--mentioned message)) :test #'equal :from-end t)
            for placed = (if (and (equal (plist-get context :type) "cursor") (not (plist-get context :path)))
                             (eca-cursor-context eca--session)

@@ -27,6 +27,11 @@
 A buffer with unsaved changes is never touched."
   :type 'boolean :group 'eca)
 
+(defcustom eca-show-diff-at-once nil
+  "Whether a change that waits for you opens its diff by itself.
+Only when you see its chat; the window stays selected."
+  :type 'boolean :group 'eca)
+
 (defface eca-pending '((t :inherit warning)) "Tool calls that wait for you." :group 'eca)
 (defface eca-button '((t :inherit button)) "What can be pressed." :group 'eca)
 
@@ -293,6 +298,9 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
   (setf (eca-block-touched block) nil)
   (eca--set-open block t)
   (when eca--session (eca--changed eca--session))
+  (when (and eca-show-diff-at-once (eca--change-p block))
+    ;; Not from within the process filter.
+    (run-at-time 0 nil #'eca--show-diff-at-once (current-buffer) block))
   (message "ECA asks: %s.  %s" (eca--call-name block)
            (substitute-command-keys
             (if (get-buffer-window)
@@ -314,10 +322,11 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
 (defun eca--call-to-decide ()
   "(BUFFER . BLOCK) that the user means.
 That is the one at point, or the one that has waited longest.
-Calls of the chat's subagents count too."
+Calls of the chat's subagents count too.  Outside of chats it is one
+of the project's."
   (cond
    (eca--decides)
-   ((not (bound-and-true-p eca--blocks)) (user-error "This is not a chat"))
+   ((not (bound-and-true-p eca--blocks)) (eca--call-elsewhere))
    (t
     (let ((here (eca--block-here)))
       (if (and here (eq (eca-block-get here :state) 'pending))
@@ -327,6 +336,26 @@ Calls of the chat's subagents count too."
                      when block return (cons buffer block))
             (user-error "No tool call waits for you")))))))
 
+(declare-function eca--chat-buffers "eca-chat")
+(declare-function eca--show-chat "eca-chat")
+
+(defun eca--call-elsewhere ()
+  "(BUFFER . BLOCK) of the call that waits in a chat of this project.
+Nobody consents to what they cannot see, so a chat that is not on the
+screen is shown first, and that is all."
+  (let* ((session (eca--this-session))
+         (calls (cl-loop for buffer in (eca--chat-buffers session)
+                         for block = (car (with-current-buffer buffer (eca--pending-calls)))
+                         when block collect (cons buffer block)))
+         (call (or (cl-find-if (lambda (call) (get-buffer-window (car call) 'visible)) calls)
+                   (car calls)
+                   (user-error "No tool call waits for you"))))
+    (unless (get-buffer-window (car call) 'visible)
+      (eca--show-chat (car call))
+      (goto-char (eca-block-start (cdr call)))
+      (user-error "This waits for you; decide now that you see it"))
+    call))
+
 (defun eca--child-buffers ()
   "The buffers of the chats that work for this one."
   (let ((id eca--chat-id))
@@ -334,10 +363,11 @@ Calls of the chat's subagents count too."
              when (and (buffer-live-p buffer) (equal id (buffer-local-value 'eca--parent-id buffer)))
              collect buffer)))
 
-(defun eca--decide (method &rest extra)
-  "Tell the server with METHOD and EXTRA what the user decided about a call."
+(defun eca--decide (word method &rest extra)
+  "Tell the server with METHOD and EXTRA what the user decided about a call.
+If that was done outside of chats, say it with WORD."
   (pcase-let ((`(,buffer . ,block) (eca--call-to-decide))
-              (diff (and eca--decides (current-buffer))))
+              (here (or eca--decides (bound-and-true-p eca--blocks))))
     (unless (buffer-live-p buffer) (user-error "The chat is gone"))
     (with-current-buffer buffer
       (unless (eq (eca-block-get block :state) 'pending)
@@ -345,22 +375,24 @@ Calls of the chat's subagents count too."
       (eca-notify eca--session method (append (list :chatId eca--chat-id :toolCallId (eca-block-key block)) extra))
       (eca--call-state block 'decided)
       (eca--changed eca--session))
-    (when diff (quit-windows-on diff t))))
+    (dolist (diff (buffer-list))
+      (when (eq block (cdr (buffer-local-value 'eca--decides diff))) (quit-windows-on diff t)))
+    (unless here (message "ECA: %s: %s" word (eca--call-name block)))))
 
 (defun eca-approve ()
   "Let the tool call that waits run."
   (interactive)
-  (eca--decide "chat/toolCallApprove"))
+  (eca--decide "approved" "chat/toolCallApprove"))
 
 (defun eca-approve-always ()
   "Let the tool call that waits run, and others like it in this chat."
   (interactive)
-  (eca--decide "chat/toolCallApprove" :save "session"))
+  (eca--decide "approved from now on" "chat/toolCallApprove" :save "session"))
 
 (defun eca-reject ()
   "Do not let the tool call that waits run."
   (interactive)
-  (eca--decide "chat/toolCallReject"))
+  (eca--decide "rejected" "chat/toolCallReject"))
 
 ;;; Diffs
 
@@ -381,33 +413,43 @@ Calls of the chat's subagents count too."
   "Show how the tool call at point changes a file.
 If there is none at point, the one that waits is shown."
   (interactive)
-  (let* ((here (and (bound-and-true-p eca--blocks) (eca--block-here)))
-         (found (if (and here (eca--change-p here))
-                    (cons (current-buffer) here)
-                  (eca--call-to-decide)))
-         (details (eca-block-get (cdr found) :details))
-         (pending (eq (eca-block-get (cdr found) :state) 'pending))
-         (root (eca-session-root eca--session)))
-    (unless (eca--change-p (cdr found))
-      (user-error "This call changes no file"))
-    (let* ((path (plist-get details :path))
-           (name (eca--shown-path path))
-           (buffer (get-buffer-create (format "*eca diff: %s*" name))))
-      (with-current-buffer buffer
+  (let ((here (and (bound-and-true-p eca--blocks) (eca--block-here))))
+    (pcase-let ((`(,buffer . ,block) (if (and here (eca--change-p here))
+                                         (cons (current-buffer) here)
+                                       (eca--call-to-decide))))
+      (unless (eca--change-p block)
+        (user-error "This call changes no file"))
+      (pop-to-buffer (eca--diff-buffer buffer block)))))
+
+(defun eca--show-diff-at-once (chat block)
+  "Show the diff of BLOCK in CHAT, which waits, unless the user is elsewhere."
+  (when (and (buffer-live-p chat) (get-buffer-window chat) (eq (eca-block-get block :state) 'pending)
+             (not (active-minibuffer-window)))
+    (display-buffer (eca--diff-buffer chat block))))
+
+(defun eca--diff-buffer (chat block)
+  "A buffer with the change that BLOCK in CHAT makes."
+  (with-current-buffer chat
+    (let* ((details (eca-block-get block :details))
+           (pending (eq (eca-block-get block :state) 'pending))
+           (root (eca-session-root eca--session))
+           (path (plist-get details :path))
+           (name (eca--shown-path path)))
+      (with-current-buffer (get-buffer-create (format "*eca diff: %s*" name))
         (let ((inhibit-read-only t))
           (erase-buffer)
           (insert (eca--whole-diff path (plist-get details :diff))))
         (setq default-directory root)
         (diff-mode)
         (setq buffer-read-only t
-              eca--decides (and pending found)
+              eca--decides (and pending (cons chat block))
               header-line-format
               (and pending (substitute-command-keys
                             (concat "\\<eca-diff-mode-map> " name ":  \\[eca-approve] approve   \\[eca-reject] reject"
                                     "   \\[eca-approve-always] always   q quit"))))
         (eca-diff-mode 1)
-        (goto-char (point-min)))
-      (pop-to-buffer buffer))))
+        (goto-char (point-min))
+        (current-buffer)))))
 
 (defun eca--whole-diff (path diff)
   "DIFF of the file PATH with the two lines that say so."

@@ -21,6 +21,7 @@
 (require 'eca-rewrite)
 (require 'eca-suggest)
 (require 'eca-lsp)
+(require 'eca-health)
 
 ;;;###autoload
 (defun eca ()
@@ -46,6 +47,10 @@ If a tool call or a question of any chat waits for you, show that chat."
     (define-key map "s" #'eca-suggest)
     (define-key map "m" #'eca-select-model)
     (define-key map "b" #'eca-select-agent)
+    (define-key map "y" #'eca-approve)
+    (define-key map "x" #'eca-reject)
+    (define-key map "!" #'eca-approve-always)
+    (define-key map "d" #'eca-show-diff)
     (define-key map "k" #'eca-chat-stop)
     (define-key map "R" #'eca-restart)
     map)

@@ -213,6 +213,45 @@
     (should (client-shows "changed"))
     (should (equal (with-current-buffer file (buffer-string)) "one\nTWO\nthree\n"))))
 
+(client-test client-decides-from-anywhere
+  "Outside of the chat the call that waits is shown first, then decided about, and what was decided is said."
+  (let ((chat (current-buffer)) (said nil))
+    (client-ask (client-edit "two" "TWO") "say changed")
+    (client-pending)
+    (save-window-excursion
+      (delete-other-windows)
+      (switch-to-buffer (find-file-noselect (support-file "a.txt")))
+      (should-error (eca-approve) :type 'user-error)
+      (should (get-buffer-window chat))
+      (should (looking-at ".*needs your consent"))
+      (should (equal (support-contents "a.txt") "one\ntwo\nthree\n"))
+      (select-window (get-buffer-window (find-buffer-visiting (support-file "a.txt"))))
+      (save-window-excursion
+        (eca-show-diff)
+        (should (string-search "+TWO" (buffer-string))))
+      (with-current-buffer (find-buffer-visiting (support-file "a.txt"))
+        (cl-letf (((symbol-function 'message) (lambda (&rest arguments) (push (apply #'format arguments) said))))
+          (eca-approve)))
+      (should (equal (car said) "ECA: approved: Editing a.txt"))
+      (with-current-buffer chat
+        (client-finish)
+        (should (equal (support-contents "a.txt") "one\nTWO\nthree\n")))
+      (should-error (eca-reject) :type 'user-error))))
+
+(client-test client-shows-the-diff-at-once
+  "If that is wanted, a change that waits opens its diff beside the chat, and closes it when it is decided."
+  (let ((eca-show-diff-at-once t) (chat (current-buffer)))
+    (save-window-excursion
+      (delete-other-windows)
+      (switch-to-buffer chat)
+      (client-ask (client-edit "two" "TWO") "say changed")
+      (client-pending)
+      (support-until "the diff" (get-buffer-window "*eca diff: a.txt*"))
+      (should (eq (window-buffer) chat))
+      (eca-approve)
+      (should-not (get-buffer-window "*eca diff: a.txt*"))
+      (client-finish))))
+
 (client-test client-rejects-an-edit
   "After a rejection nothing happens to the file, and the model is told."
   (client-ask (client-edit "two" "TWO") "say understood")
@@ -319,7 +358,7 @@
   (eca-chat-stop)
   (client-finish)
   (should (equal (eca--input-text) "say three"))
-  (should-not (client-shows "▌ say three"))
+  (should-not (client-shows "say three"))
   (client-ask "say four")
   (client-finish)
   (should (client-shows "\nfour"))
@@ -433,6 +472,42 @@
   (client-ask "look at @src/main.el, please")
   (client-finish)
   (should (string-search "defun my-answer" (format "%S" (support-last-turn)))))
+
+(client-test client-completes-names-of-files
+  "`#' offers files alone, and leaves the name in the message."
+  (eca--set-input "look at #")
+  (let ((found (client-plain (client-completions))))
+    (should (member "a.txt" found))
+    (should-not (member "cursor" found)))
+  (eca--set-input "look at #main")
+  (completion-at-point)
+  (should (equal (eca--input-text) "look at src/main.el")))
+
+(client-test client-sends-files-of-dired
+  "In Dired the marked files go along."
+  (let ((chat (current-buffer)) (eca-chat-display-action nil))
+    (with-current-buffer (dired-noselect (support-file ""))
+      (unwind-protect
+          (save-window-excursion
+            (dired-mark-files-regexp "\\`\\(a\\.txt\\|src\\)\\'")
+            (eca-add-context))
+        (kill-buffer (dired-noselect (support-file "")))))
+    (with-current-buffer chat
+      (should (equal (sort (mapcar #'eca-context-label eca--contexts) #'string<) '("a.txt" "src/"))))))
+
+(client-test client-checks-health
+  "What is there and what is missing is listed."
+  (eca--await-ready eca--session)
+  (cl-flet ((health () (save-window-excursion (eca-check-health) (buffer-string))))
+    (let ((text (health)))
+      (should (string-match-p "✓ eca .*(.*)\n✓ The server runs\n✓ [0-9]+ models; mock/scripted is selected\n" text))
+      (should (string-match-p "^  Tools of eca: [a-z]+, [1-9]" text)))
+    (eca--stop eca--session)
+    (let ((eca-command '("/no/such/eca" "server")))
+      (should (string-search "✗ `/no/such/eca' is not a program" (health)))
+      (should (string-search "The server does not run" (health))))
+    (let ((eca-command '("false" "server")))
+      (should (string-match-p "✗ `.*/false --version' fails: 1" (health))))))
 
 (client-test client-completes-commands
   "`/' offers the server's commands, with what they do; elsewhere it is a slash."
