@@ -196,7 +196,8 @@ REPLY takes the result; REFUSE takes a code and a message."
 
 (defclass eca-connection (jsonrpc-process-connection)
   ((session :initarg :session :accessor eca-connection-session)
-   (sent :initform nil :accessor eca-connection-sent :documentation "The id of the last request."))
+   (sent :initform nil :accessor eca-connection-sent :documentation "The id of the last request.")
+   (ended :initform nil :accessor eca-connection-ended :documentation "Whether the end of the process is noted."))
   "A server whose process is ours.")
 
 (cl-defstruct eca--promise
@@ -270,7 +271,8 @@ The work is done outside of the process filter."
   (let* ((process (jsonrpc--process connection))
          (status (process-exit-status process))
          (session (eca-connection-session connection)))
-    (when (eq connection (eca-session-transport session))
+    (when (and (eq connection (eca-session-transport session)) (not (eca-connection-ended connection)))
+      (setf (eca-connection-ended connection) t)
       (eca--gone session (if (eq (process-status process) 'signal)
                              (format "signal %s" status)
                            (format "exit status %s" status))))))
@@ -359,6 +361,9 @@ It is answered all the same, with an error."
           (eca-session-tasks session) nil)
     (eca--show-in-mode-line)
     (eca--changed session)
+    ;; One that ends at once may have done so before somebody listened.
+    (unless (jsonrpc-running-p connection)
+      (run-at-time 0 nil #'eca--connection-ended connection))
     (eca-transport-request
      connection "initialize"
      (list :processId (unless (file-remote-p (eca-session-root session)) (emacs-pid))
