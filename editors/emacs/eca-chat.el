@@ -195,9 +195,9 @@ Without a selection of its own, what ACCESSOR finds in the session."
                                      (substitute-command-keys "\\<eca-chat-mode-map>(\\[eca-chat-stop] stops)"))
                              'face 'shadow)))
         (steering (when eca--steering
-                    (propertize (format "The model has not seen: %s  %s"
+                    (propertize (format "Not seen yet: %s  %s"
                                         (truncate-string-to-width
-                                         (replace-regexp-in-string "[\n\t ]+" " " (string-join eca--steering " ")) 60 nil nil t)
+                                         (replace-regexp-in-string "[\n\t ]+" " " (string-join eca--steering " ")) 40 nil nil t)
                                         (substitute-command-keys
                                          "\\<eca-chat-mode-map>(\\[eca-chat-take-back] takes it back)"))
                                 'face 'shadow)))

@@ -319,7 +319,7 @@
   (client-ask (client-edit "two" "TWO") "say ignored")
   (client-pending)
   (client-steer "say as you please")
-  (should (string-search "has not seen: say as you please" (overlay-get eca--footer 'before-string)))
+  (should (string-search "Not seen yet: say as you please" (overlay-get eca--footer 'before-string)))
   (should (string-empty-p (eca--input-text)))
   (eca-approve)
   (client-finish)

@@ -121,6 +121,28 @@
   (should (equal (support-contents "a.txt") "one\nTWO\nthree\n"))
   (terminal-sees "TWO"))
 
+(terminal-test terminal-decide-from-the-file
+  "From the file beside the chat, C-c e d shows the change and C-c e y lets it happen."
+  (terminal-keys (list (terminal-edit "two" "TWO")) "C-j" '("say all done") "Enter")
+  (terminal-sees "needs your consent")
+  (terminal-keys "C-x" "o" "C-c" "e" "d")
+  (terminal-sees "*eca diff: a.txt*" "+++ ")
+  (terminal-keys "q" "C-c" "e" "y")
+  (terminal-sees "✓ Editing a.txt +1 -1" "all done" "ECA: approved: Editing a.txt")
+  (should (equal (support-contents "a.txt") "one\nTWO\nthree\n")))
+
+(terminal-test terminal-steer
+  "A message during an answer is announced until the model sees it, and can be taken back."
+  (terminal-keys '("words 3000 20") "Enter")
+  (terminal-sees "word5 ")
+  (terminal-keys '("say later") "Enter")
+  (terminal-sees "still working")
+  (terminal-keys "s")
+  (terminal-sees "Not seen yet: say later  (C-c C-u takes it back)")
+  (terminal-keys "C-c" "C-u")
+  (terminal-sees "> say later")
+  (terminal-loses "Not seen yet"))
+
 (terminal-test terminal-reject-on-the-block
   "On the call itself, n rejects."
   (terminal-keys (list (terminal-edit "two" "TWO")) "C-j" '("say as you wish") "Enter")
