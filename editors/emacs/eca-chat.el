@@ -706,8 +706,10 @@ The server forgets that."
   "The block that shows the question in PARAMS.
 If a tool call asks, that is the call's own; nil if the call has ended."
   (let* ((data (list :state 'asking :question (plist-get params :question) :options (plist-get params :options)))
-         (call (eca--find-block (plist-get params :toolCallId))))
-    (cond ((null call) (apply #'eca--add-block (eca--uuid) 'question data))
+         (id (plist-get params :toolCallId))
+         (call (eca--find-block id)))
+    (cond ((null id) (apply #'eca--add-block (eca--uuid) 'question data))
+          ((null call) (apply #'eca--add-block id 'tool :name "ask_user" data))
           ((memq (eca-block-get call :state) '(done failed rejected)) nil)
           (t (apply #'eca-block-put call data)
              (setf (eca-block-touched call) nil)

@@ -260,10 +260,11 @@ stands behind its question."
       (eca-block-put block :arguments (plist-get content :arguments)))
     (pcase (plist-get content :type)
       ("toolCallPrepare" (eca--call-prepared block content))
-      ("toolCallRun" (if (eca--true (plist-get content :manualApproval))
-                         (eca--call-pending block)
-                       (eca--call-state block 'running)))
-      ("toolCallRunning" (eca--call-state block 'running))
+      ((and "toolCallRun" (guard (eca--true (plist-get content :manualApproval))))
+       (eca--call-pending block))
+      ((or "toolCallRun" "toolCallRunning")
+       ;; Its question may come first: requests do not wait for notifications.
+       (unless (eq (eca-block-get block :state) 'asking) (eca--call-state block 'running)))
       ("toolCalled"
        (eca-block-put block :time (plist-get content :totalTimeMs))
        (eca--revert-changed (plist-get content :details))

@@ -409,6 +409,50 @@
                                              (string-search "blue" (format "%s" (plist-get message :content)))))
                       last))))
 
+(defun client-question (&rest more)
+  "Let the server ask with MORE parameters; return a function that tells the answer."
+  (let ((answer nil))
+    (eca--ask-question eca--session (append (list :chatId eca--chat-id :question "Which?" :options [(:label "red")]) more)
+                       (lambda (result) (setq answer result)))
+    (lambda () answer)))
+
+(client-test client-takes-questions-in-any-order
+  "A question that overtakes what is said of its tool call stands once all the same; one of no call does too."
+  (cl-flet ((call (type &rest more)
+              (eca--hear eca--session "chat/contentReceived"
+                         (list :chatId eca--chat-id :role "assistant"
+                               :content (append (list :type type :id "c1" :name "ask_user" :server "eca" :summary "Q: Which?"
+                                                      :arguments '(:question "Which?")) more)))))
+    (let ((answer (client-question :toolCallId "c1")))
+      (call "toolCallPrepare" :argumentsText "")
+      (call "toolCallRun" :manualApproval :json-false)
+      (call "toolCallRunning")
+      (should eca--question)
+      (should (client-shows "▾ ? Which?\n[red]\nC-c C-q answers"))
+      (should-not (funcall answer))
+      (eca--settle-question "red")
+      (should (equal (funcall answer) '(:answer "red" :cancelled :json-false)))
+      (should (client-shows "▸ … Which? → red"))
+      (call "toolCalled" :outputs [(:type "text" :text "red")])
+      (should (client-shows "▸ ✓ Which? → red"))
+      (should (= (client-blocks "Which?") 1)))
+    ;; The call has ended: there is nothing to answer.
+    (should (equal (funcall (client-question :toolCallId "c1")) '(:answer nil :cancelled t)))
+    (should-not eca--question)
+    ;; The call ends while it asks.
+    (let ((answer (client-question :toolCallId "c2")))
+      (should eca--question)
+      (eca--hear eca--session "chat/contentReceived"
+                 (list :chatId eca--chat-id :role "assistant"
+                       :content '(:type "toolCallRejected" :id "c2" :name "ask_user" :server "eca" :reason "user-prompt-stop")))
+      (should-not eca--question)
+      (should (equal (funcall answer) '(:answer nil :cancelled t)))
+      (should (client-shows "▸ ⊘ Which? stopped")))
+    (client-question)
+    (should (= (client-blocks "Which?") 3))
+    (eca--settle-question "green")
+    (should (client-shows "▸ ? Which? → green"))))
+
 (client-test client-shows-answers-of-stored-chats
   "In a chat that is opened again, too, a question stands once, with its answer or without."
   (client-ask (client-call "ask_user" :question "Which?" :options ["red" "blue"])
