@@ -1148,7 +1148,7 @@ What is said meanwhile is in `said', newest first."
     (refuses (lambda () (setq buffer-read-only t)))
     (refuses (lambda () (put-text-property 8 12 'read-only t)))
     (refuses (lambda () (setq-local eca-suggest-largest-buffer 5)))
-    (refuses (lambda () (setq-local buffer-file-name "/tmp/keys.txt.gpg")))
+    (refuses (lambda () (setq-local buffer-file-name "/no/such/keys.txt.gpg")))
     (refuses (lambda () (switch-to-buffer (get-buffer-create " *Minibuf-0*"))))
     (with-temp-buffer
       (text-mode)
