@@ -48,6 +48,7 @@ Otherwise the question waits in the chat for `eca-chat-answer'."
 (defvar-local eca--contexts nil "Contexts that go with the next prompt.")
 (defvar-local eca--labels nil "Hash table: label that was offered after `@' -> its context.")
 (defvar-local eca--sent nil "Ring of what was sent.")
+(defvar-local eca--steering nil "What was sent into the running turn and the model has not seen, oldest first.")
 (defvar-local eca--recalled nil "Which element of `eca--sent' is in the input.")
 (defvar-local eca--question nil "(PARAMS . REPLY) of the question that waits for an answer.")
 (defvar-local eca--choices nil "What is selected for this chat alone.
@@ -66,6 +67,7 @@ A plist of :model, :agent, :variant, :variants and :trust.")
     (define-key map (kbd "M-p") #'eca-chat-previous-input)
     (define-key map (kbd "M-n") #'eca-chat-next-input)
     (define-key map (kbd "C-c C-k") #'eca-chat-stop)
+    (define-key map (kbd "C-c C-u") #'eca-chat-take-back)
     (define-key map (kbd "C-c C-y") #'eca-approve)
     (define-key map (kbd "C-c C-n") #'eca-reject)
     (define-key map (kbd "C-c C-a") #'eca-approve-always)
@@ -79,6 +81,8 @@ A plist of :model, :agent, :variant, :variants and :trust.")
     (define-key map (kbd "C-c C-f") #'eca-chat-new)
     (define-key map (kbd "C-c C-x") #'eca-remove-context)
     (define-key map (kbd "C-c C-p") #'eca-previous-message)
+    (define-key map (kbd "C-c M-p") #'eca-previous-message)
+    (define-key map (kbd "C-c M-n") #'eca-next-message)
     map)
   "Keys of a chat.")
 
@@ -96,8 +100,8 @@ A plist of :model, :agent, :variant, :variants and :trust.")
   "A chat with a model that works on your code.
 
 Write below the line; RET sends, \\[newline] begins a new line.
-`@' completes files and other contexts, `/' at the beginning
-completes commands.  In the text above, TAB folds and unfolds.
+`@' completes files and other contexts, `#' names of files, `/' at
+the beginning commands.  In the text above, TAB folds and unfolds.
 
 \\{eca-chat-mode-map}"
   (setq-local buffer-invisibility-spec '(eca-mark)
@@ -178,23 +182,36 @@ Without a selection of its own, what ACCESSOR finds in the session."
   (let ((place (text-property-search-backward 'eca-said)))
     (if place (goto-char (prop-match-beginning place)) (user-error "You said nothing before this"))))
 
+(defun eca-next-message ()
+  "Go to what you said after point; after the last, to the input."
+  (interactive)
+  (let ((place (save-excursion (text-property-search-forward 'eca-said nil nil t))))
+    (goto-char (if place (prop-match-beginning place) (point-max)))))
+
 (defun eca--show-footer ()
   "Show the contexts of the next prompt and what the server does above the input."
   (let ((doing (when eca--busy
                  (propertize (format "%s…  %s" (or eca--doing "Working")
                                      (substitute-command-keys "\\<eca-chat-mode-map>(\\[eca-chat-stop] stops)"))
                              'face 'shadow)))
+        (steering (when eca--steering
+                    (propertize (format "Not seen yet: %s  %s"
+                                        (truncate-string-to-width
+                                         (replace-regexp-in-string "[\n\t ]+" " " (string-join eca--steering " ")) 40 nil nil t)
+                                        (substitute-command-keys
+                                         "\\<eca-chat-mode-map>(\\[eca-chat-take-back] takes it back)"))
+                                'face 'shadow)))
         (contexts (when eca--contexts
                     (mapconcat (lambda (context) (propertize (concat "@" (eca-context-label context)) 'face 'eca-code))
                                eca--contexts "  ")))
         (keys (unless (or eca--busy eca--prompted eca--parent-id)
                 (propertize (substitute-command-keys
-                             "\\<eca-chat-mode-map>\\[eca-chat-return] sends, \\[newline] breaks the line, \\[eca-chat-tab] completes @ and /")
+                             "\\<eca-chat-mode-map>\\[eca-chat-return] sends, \\[newline] breaks the line, \\[eca-chat-tab] completes @, # and /")
                             'face 'shadow))))
     (eca--set-footer
-     (when (or doing contexts keys)
+     (when (or doing steering contexts keys)
        (concat (cond ((= eca--tail (point-min)) "") ((eq (char-before eca--tail) ?\n) "\n") (t "\n\n"))
-               (string-join (delq nil (list contexts doing keys)) "\n"))))))
+               (string-join (delq nil (list contexts steering doing keys)) "\n"))))))
 
 ;;; Buffers
 
@@ -347,9 +364,10 @@ Go STEP back, or forward if it is negative."
 
 (declare-function eca-cursor-context "eca-context")
 
-(defun eca--prompt-contexts (message)
-  "The contexts for a prompt with MESSAGE; a cursor without a place gets one."
-  (cl-loop for context in (cl-remove-duplicates (append eca--contexts (eca--mentioned message)) :test #'equal :from-end t)
+(defun eca--prompt-contexts (message contexts)
+  "CONTEXTS and what MESSAGE mentions, for a prompt.
+A cursor without a place gets one."
+  (cl-loop for context in (cl-remove-duplicates (append contexts (eca--mentioned message)) :test #'equal :from-end t)
            for placed = (if (and (equal (plist-get context :type) "cursor") (not (plist-get context :path)))
                             (eca-cursor-context eca--session)
                           context)
@@ -365,8 +383,12 @@ Go STEP back, or forward if it is negative."
                                         '((?s "steer" "slip this message into the running turn")
                                           (?i "interrupt" "stop the running turn and send this")
                                           (?w "wait" "leave it in the input"))))
-        (?s (eca-notify eca--session "chat/promptSteer" (list :chatId eca--chat-id :message message))
-            (eca--sent-input message))
+        ;; It may have ended while you were asked.
+        (?s (if (not eca--busy) (eca--prompt message)
+              (eca-notify eca--session "chat/promptSteer" (list :chatId eca--chat-id :message message))
+              (setq eca--steering (append eca--steering (list message)))
+              (eca--sent-input message)
+              (eca--show-footer)))
         (?i (eca--prompt message))))))
 
 (defun eca--sent-input (message)
@@ -377,19 +399,24 @@ Go STEP back, or forward if it is negative."
   (setq buffer-undo-list nil))
 
 (defun eca--prompt (message)
-  "Send MESSAGE with the chosen contexts; on a refusal put it back."
+  "Send MESSAGE, which is in the input, with the chosen contexts."
+  (let ((contexts eca--contexts))
+    (setq eca--contexts nil)
+    (eca--sent-input message)
+    (eca--send-prompt message contexts)
+    (goto-char (point-max))))
+
+(defun eca--send-prompt (message contexts)
+  "Send MESSAGE with CONTEXTS; on a refusal put it back."
   (let ((buffer (current-buffer))
-        (contexts eca--contexts)
         (params (append (list :chatId eca--chat-id :message message
-                              :contexts (vconcat (eca--prompt-contexts message)))
+                              :contexts (vconcat (eca--prompt-contexts message contexts)))
                         (eca--plist :model (plist-get eca--choices :model)
                                     :agent (plist-get eca--choices :agent)
                                     :variant (plist-get eca--choices :variant)
                                     :trust (and (eca--choice :trust #'eca-session-trust) t)))))
-    (eca--sent-input message)
-    (setq eca--contexts nil eca--busy t eca--doing "Sending" eca--prompted t)
+    (setq eca--busy t eca--doing "Sending" eca--prompted t)
     (eca--show-footer)
-    (goto-char (point-max))
     (let ((back (lambda (why)
                   (when (buffer-live-p buffer)
                     (with-current-buffer buffer
@@ -411,9 +438,35 @@ Go STEP back, or forward if it is negative."
   (interactive)
   (with-current-buffer (eca--current-chat)
     (unless eca--busy (user-error "Nothing runs in this chat"))
+    (when eca--steering (eca-chat-take-back))
     (eca-notify eca--session "chat/promptStop" (list :chatId eca--chat-id))
     (setq eca--doing "Stopping")
     (eca--show-footer)))
+
+(defun eca-chat-take-back ()
+  "Put what you sent into the running turn back into the input.
+What the model has seen already stays said."
+  (interactive)
+  (unless eca--steering (user-error "The model has seen all that you sent"))
+  (eca-notify eca--session "chat/promptSteerRemove" (list :chatId eca--chat-id))
+  (eca--restore-unseen))
+
+(defun eca--restore-unseen ()
+  "Put what the model has not seen before the draft in the input."
+  (when eca--steering
+    (let ((texts (append eca--steering (list (eca--input-text)))))
+      (setq eca--steering nil)
+      (eca--set-input (string-join (remove "" texts) "\n"))
+      (eca--show-footer))))
+
+(defun eca--turn-ended ()
+  "The server has ended a turn: send what came too late for it.
+The server forgets that."
+  (eca--idle)
+  (when eca--steering
+    (let ((unseen (string-join eca--steering "\n")))
+      (setq eca--steering nil)
+      (eca--send-prompt unseen nil))))
 
 ;;; What the server says
 
@@ -429,7 +482,8 @@ Go STEP back, or forward if it is negative."
         ("reasonText" (eca--reason-text content))
         ("reasonFinished" (eca--reason-finished (eca--find-block (plist-get content :id)) (plist-get content :totalTimeMs)))
         ((or "toolCallPrepare" "toolCallRun" "toolCallRunning" "toolCalled" "toolCallRejected")
-         (eca--call-event content))
+         (eca--call-event content)
+         (eca--close-question))
         ("metadata" (eca--set-title (plist-get content :title)))
         ("url" (eca--say 'assistant (format "\n[%s](%s)\n" (plist-get content :title) (plist-get content :url))))
         ("image" (eca--image content))
@@ -444,7 +498,8 @@ Go STEP back, or forward if it is negative."
   (let ((text (or (plist-get content :text) "")))
     (pcase role
       ("user"
-       (setq eca--prompted t)
+       (setq eca--prompted t
+             eca--steering (cl-remove-if (lambda (message) (string-search message text)) eca--steering))
        (apply #'eca--quote (string-trim text) 'face 'eca-user 'eca-said (or (plist-get content :contentId) t)
               'eca-content-id (plist-get content :contentId) (eca--bar 'eca-user-bar)))
       ("system" (apply #'eca--say 'system text (eca--bar 'eca-note)))
@@ -452,7 +507,7 @@ Go STEP back, or forward if it is negative."
 
 (defun eca--progress-received (content)
   "Note what CONTENT says is being done."
-  (if (equal (plist-get content :state) "finished") (eca--idle)
+  (if (equal (plist-get content :state) "finished") (eca--turn-ended)
     (setq eca--busy t eca--doing (plist-get content :text))
     (when eca--session (eca--changed eca--session))))
 
@@ -540,7 +595,7 @@ Go STEP back, or forward if it is negative."
     (when buffer
       (with-current-buffer buffer
         (pcase (plist-get params :status)
-          ("idle" (eca--idle))
+          ("idle" (eca--turn-ended))
           ("stopping" (setq eca--doing "Stopping"))
           ("running" (setq eca--busy t)))
         (eca--show-footer)
@@ -604,11 +659,12 @@ Go STEP back, or forward if it is negative."
     (with-current-buffer buffer
       (let ((busy eca--busy))
         (dolist (block (hash-table-values eca--blocks))
-          (when (memq (eca-block-get block :state) '(preparing pending decided running))
+          (when (memq (eca-block-get block :state) '(preparing pending asking decided running))
             (eca-block-put block :state 'failed)
             (eca--set-open block nil)))
         (setq eca--question nil)
         (eca--idle)
+        (eca--restore-unseen)
         (when (or busy (get-buffer-window nil t))
           (eca--note (concat sentence (when busy "  The answer above is incomplete; ask again to go on.")))
           (eca--show-footer))))))
@@ -640,45 +696,61 @@ Go STEP back, or forward if it is negative."
 (cl-defmethod eca-block-title ((_kind (eql question)) block)
   "The heading of the question BLOCK."
   (concat (propertize "? " 'face 'eca-pending) (propertize (eca-block-get block :question) 'face 'eca-block-heading)
-          (when (eca-block-get block :answer)
-            (concat " → " (propertize (eca-block-get block :answer) 'face 'eca-user)))))
+          (when (eca-block-get block :answer) (eca--shown-answer (eca-block-get block :answer)))))
 
 (cl-defmethod eca-block-text ((_kind (eql question)) block)
   "The answers that the question BLOCK offers."
-  (concat
-   (mapconcat (lambda (option)
-                (concat (propertize (concat "[" (plist-get option :label) "]") 'face 'eca-button 'mouse-face 'highlight
-                                    'eca-command #'eca--answer-here 'eca-answer (plist-get option :label))
-                        (when (plist-get option :description)
-                          (propertize (concat "  " (plist-get option :description)) 'face 'eca-note))))
-              (eca-block-get block :options) "\n")
-   "\n" (propertize (substitute-command-keys "\\<eca-chat-mode-map>\\[eca-chat-answer] answers") 'face 'shadow)))
+  (eca--answers block))
+
+(defun eca--question-block (params)
+  "The block that shows the question in PARAMS.
+If a tool call asks, that is the call's own; nil if the call has ended."
+  (let* ((data (list :state 'asking :question (plist-get params :question) :options (plist-get params :options)))
+         (id (plist-get params :toolCallId))
+         (call (eca--find-block id)))
+    (cond ((null id) (apply #'eca--add-block (eca--uuid) 'question data))
+          ((null call) (apply #'eca--add-block id 'tool :name "ask_user" data))
+          ((memq (eca-block-get call :state) '(done failed rejected)) nil)
+          (t (apply #'eca-block-put call data)
+             (setf (eca-block-touched call) nil)
+             call))))
 
 (defun eca--ask-question (session params reply)
   "Put the question in PARAMS to the user of SESSION; REPLY takes the answer."
   (with-current-buffer (eca--chat-buffer session (plist-get params :chatId))
     (eca--drop-question)
-    (let ((block (eca--add-block (eca--uuid) 'question :question (plist-get params :question)
-                                 :options (plist-get params :options))))
-      (setq eca--question (list params reply block))
-      (eca--set-open block t)
-      (eca--show-footer)
-      (eca--changed session)
-      (if (and eca-ask-at-once (eq (window-buffer (selected-window)) (current-buffer)) (not (active-minibuffer-window))
-               (not noninteractive))
-          (eca-chat-answer)
-        (message "ECA asks: %s  (%s in the chat answers)" (plist-get params :question)
-                 (substitute-command-keys "\\<eca-chat-mode-map>\\[eca-chat-answer]"))))))
+    (let ((block (eca--question-block params)))
+      (if (not block) (eca--reply-question reply nil)
+        (setq eca--question (list params reply block))
+        (eca--set-open block t)
+        (eca--show-footer)
+        (eca--changed session)
+        (if (and eca-ask-at-once (eq (window-buffer (selected-window)) (current-buffer)) (not (active-minibuffer-window))
+                 (not noninteractive))
+            (eca-chat-answer)
+          (message "ECA asks: %s  (%s in the chat answers)" (plist-get params :question)
+                   (substitute-command-keys "\\<eca-chat-mode-map>\\[eca-chat-answer]")))))))
+
+(defun eca--reply-question (reply answer)
+  "Give ANSWER to REPLY; nil declines the question."
+  (funcall reply (list :answer answer :cancelled (eca--bool (not answer)))))
 
 (defun eca--settle-question (answer)
   "Answer the question of this chat with ANSWER, or decline if it is nil."
   (pcase-let ((`(,_ ,reply ,block) eca--question))
     (setq eca--question nil)
     (eca-block-put block :answer (or answer "no answer"))
+    (when (eq (eca-block-get block :state) 'asking)
+      (eca-block-put block :state 'decided))
     (eca--set-open block nil)
     (eca--show-footer)
-    (funcall reply (list :answer answer :cancelled (eca--bool (not answer))))
+    (eca--reply-question reply answer)
     (eca--changed eca--session)))
+
+(defun eca--close-question ()
+  "Decline the question of this chat if its tool call no longer asks."
+  (when (and eca--question (not (eq (eca-block-get (nth 2 eca--question) :state) 'asking)))
+    (eca--settle-question nil)))
 
 (defun eca--drop-question ()
   "Decline the question of this chat, if there is one."

@@ -5,8 +5,8 @@
 ;;; Commentary:
 
 ;; `eca-add-context' sends along the region, or the place of point.  In the input of a chat, `@'
-;; completes whatever the server offers as a context and `/' the commands it knows.  The server
-;; searches; Emacs only shows what it found.
+;; completes whatever the server offers as a context, `#' names of files, and `/' the commands it
+;; knows.  The server searches; Emacs only shows what it found.
 
 ;;; Code:
 
@@ -14,6 +14,8 @@
 (require 'subr-x)
 (require 'eca-session)
 (require 'eca-chat)
+
+(declare-function dired-get-marked-files "dired")
 
 ;;; Places
 
@@ -58,6 +60,10 @@ The server reads files itself, so a text that is not saved is sent as it is."
             :label (format "%s:%d-%d" (if buffer-file-name (file-name-nondirectory buffer-file-name) (buffer-name)) first last)
             :content (eca--text (buffer-substring-no-properties begin end))))))
 
+(defun eca-file-context (file)
+  "FILE, or a folder, as a context."
+  (list :type (if (file-directory-p file) "directory" "file") :path (directory-file-name (eca--server-path file))))
+
 (defun eca-point-context ()
   "The place of point as a context."
   (if buffer-file-name
@@ -80,27 +86,31 @@ The server reads files itself, so a text that is not saved is sent as it is."
 ;;;###autoload
 (defun eca-add-context ()
   "Send the region along with the next prompt.
-If there is no region, send the place of point."
+If there is no region, send the place of point; in Dired, the marked
+files, or the one at point."
   (interactive)
   (when (derived-mode-p 'eca-chat-mode) (user-error "Go to the text that you want to send along"))
-  (let ((context (if (use-region-p) (eca-region-context (region-beginning) (region-end)) (eca-point-context)))
-        (chat (eca--current-chat)))
+  (let ((contexts (cond ((derived-mode-p 'dired-mode) (mapcar #'eca-file-context (dired-get-marked-files)))
+                        ((use-region-p) (list (eca-region-context (region-beginning) (region-end))))
+                        (t (list (eca-point-context))))))
     (deactivate-mark)
+    (eca--add-contexts contexts)))
+
+(defun eca--add-contexts (contexts)
+  "Send CONTEXTS along with the next prompt of the chat, and go there."
+  (let ((chat (eca--current-chat)))
     (with-current-buffer chat
-      (cl-pushnew context eca--contexts :test #'equal)
+      (dolist (context contexts) (cl-pushnew context eca--contexts :test #'equal))
       (eca--show-footer)
-      (message "ECA: @%s goes with the next prompt" (eca-context-label context)))
+      (message "ECA: %s goes with the next prompt"
+               (mapconcat (lambda (context) (concat "@" (eca-context-label context))) contexts ", ")))
     (eca--show-chat chat)))
 
 ;;;###autoload
 (defun eca-add-file (file)
   "Send FILE, or a folder, along with the next prompt."
   (interactive "fSend along: ")
-  (with-current-buffer (eca--current-chat)
-    (cl-pushnew (list :type (if (file-directory-p file) "directory" "file") :path (eca--server-path file))
-                eca--contexts :test #'equal)
-    (eca--show-footer)
-    (eca--show-chat (current-buffer))))
+  (eca--add-contexts (list (eca-file-context file))))
 
 (defun eca-remove-context ()
   "Take a context away from the next prompt."
@@ -152,7 +162,8 @@ says more about one of them."
 (add-to-list 'completion-category-defaults '(eca (styles basic substring flex)))
 
 (defun eca-completion-at-point ()
-  "Complete a context after `@' or a command after `/' in the input of a chat."
+  "Complete what stands after `@', `#' or `/' in the input of a chat.
+That is a context, the name of a file or a command."
   (when (and eca--input (>= (point) eca--input))
     (let ((buffer (current-buffer))
           (place (point)))
@@ -160,13 +171,17 @@ says more about one of them."
       (cond
        ((save-excursion
           (skip-chars-backward "^ \t\n" eca--input)
-          (and (eq (char-after) ?@) (< (point) place)))
+          (and (memq (char-after) '(?@ ?#)) (< (point) place)))
         ;; Markers, because the transcript may grow while the server is asked.
-        (let ((begin (save-excursion (skip-chars-backward "^ \t\n" eca--input) (copy-marker (1+ (point))))))
-          (list begin (copy-marker (point) t)
-                (eca--table (lambda () (with-current-buffer buffer (eca--complete-context begin)))
-                            (lambda (label) (with-current-buffer buffer (eca--context-kind label))))
-                :company-kind (lambda (_) 'file))))
+        (let* ((begin (save-excursion (skip-chars-backward "^ \t\n" eca--input) (copy-marker (1+ (point)))))
+               (name (eq (char-before begin) ?#))
+               (find (if name #'eca--complete-file #'eca--complete-context)))
+          (append
+           (list begin (copy-marker (point) t)
+                 (eca--table (lambda () (with-current-buffer buffer (funcall find begin)))
+                             (lambda (label) (with-current-buffer buffer (eca--context-kind label))))
+                 :company-kind (lambda (_) 'file))
+           (when name (list :exit-function (lambda (_ status) (eca--file-chosen begin status)))))))
        ((and (eq (char-after eca--input) ?/)
              (not (string-match-p "[ \t\n]" (buffer-substring-no-properties eca--input place))))
         (let ((begin (copy-marker (1+ eca--input))))
@@ -187,6 +202,15 @@ says more about one of them."
            for label = (string-replace " " "\\ " (eca-context-label context))
            unless (string-empty-p label)
            do (puthash label context eca--labels) and collect label))
+
+(defun eca--complete-file (begin)
+  "The names of the files that the server finds for what stands after BEGIN."
+  (mapcar #'eca-context-label (eca--query "chat/queryFiles" (eca--typed begin) nil :files)))
+
+(defun eca--file-chosen (begin status)
+  "Take the sign before BEGIN away: a name was completed there with STATUS."
+  (when (and (eq status 'finished) (eq (char-before begin) ?#))
+    (delete-region (1- begin) begin)))
 
 (defun eca--context-kind (label)
   "What kind of context LABEL stands for."

@@ -16,6 +16,7 @@
 (declare-function make-lsp-client "ext:lsp-mode")
 (declare-function lsp-stdio-connection "ext:lsp-mode")
 (declare-function lsp-request-async "ext:lsp-mode")
+(declare-function lsp-cancel-request-by-token "ext:lsp-mode")
 (declare-function lsp-notify "ext:lsp-mode")
 (declare-function lsp-workspace-root "ext:lsp-mode")
 (declare-function lsp-workspace-shutdown "ext:lsp-mode")
@@ -54,11 +55,18 @@
 
 (cl-defmethod eca-transport-request ((transport eca-lsp-transport) method params done failed)
   "Send METHOD with PARAMS over TRANSPORT, then call DONE or FAILED."
-  (eca-lsp--with transport
-    (lsp-request-async method (or params (make-hash-table))
-                       (lambda (result) (funcall done (eca-lsp-plist result)))
-                       :error-handler (lambda (oops) (funcall failed (eca-lsp-plist oops)))
-                       :mode 'detached)))
+  (let ((token (make-symbol "eca-request")))
+    (eca-lsp--with transport
+      (lsp-request-async method (or params (make-hash-table))
+                         (lambda (result) (funcall done (eca-lsp-plist result)))
+                         :error-handler (lambda (oops) (funcall failed (eca-lsp-plist oops)))
+                         :mode 'detached
+                         :cancel-token token))
+    token))
+
+(cl-defmethod eca-transport-cancel ((_transport eca-lsp-transport) request)
+  "Withdraw REQUEST, a token of lsp-mode."
+  (lsp-cancel-request-by-token request))
 
 (cl-defmethod eca-transport-notify ((transport eca-lsp-transport) method params)
   "Send METHOD with PARAMS over TRANSPORT."

@@ -61,6 +61,8 @@ It takes effect when a server starts."
   model agent variant trust
   servers                               ; alist: name of a tool server -> its last state
   tasks                                 ; alist: start-up task -> title
+  suggests                              ; `no' once the server refused to suggest text at point
+  reasons                               ; why there were no suggestions, as told to the user
   (chats (make-hash-table :test #'equal)))
 
 (defvar eca--sessions nil "All sessions that were started, newest first.")
@@ -128,7 +130,11 @@ It takes effect when a server starts."
 
 (cl-defgeneric eca-transport-request (transport method params done failed)
   "Send a request over TRANSPORT; METHOD is a string.
-DONE is called with the result, FAILED with an error object.  PARAMS may be nil.")
+DONE is called with the result, FAILED with an error object.  PARAMS may be nil.
+Return what `eca-transport-cancel' takes.")
+
+(cl-defgeneric eca-transport-cancel (transport request)
+  "Tell the server behind TRANSPORT that nobody waits for REQUEST any more.")
 
 (cl-defgeneric eca-transport-notify (transport method params)
   "Send the notification METHOD with PARAMS over TRANSPORT.")
@@ -189,18 +195,23 @@ REPLY takes the result; REFUSE takes a code and a message."
 ;;; The transport over jsonrpc
 
 (defclass eca-connection (jsonrpc-process-connection)
-  ((session :initarg :session :accessor eca-connection-session))
+  ((session :initarg :session :accessor eca-connection-session)
+   (sent :initform nil :accessor eca-connection-sent :documentation "The id of the last request.")
+   (ended :initform nil :accessor eca-connection-ended :documentation "Whether the end of the process is noted."))
   "A server whose process is ours.")
 
 (cl-defstruct eca--promise
   "The result of a request that is answered later."
   connection id (state 'open) message)
 
-(cl-defmethod jsonrpc-connection-send ((_connection eca-connection)
-                                       &key id result &allow-other-keys)
-  "Send, unless RESULT of the request ID is a promise: then only note ID.
-The library wants results at once; a user takes time, and waiting
-inside of the process filter would read the same message twice."
+(cl-defmethod jsonrpc-connection-send ((connection eca-connection)
+                                       &key id result method &allow-other-keys)
+  "Send over CONNECTION, unless RESULT of the request ID is a promise.
+Then only note ID.  The library wants results at once; a user takes
+time, and waiting inside of the process filter would read the same
+message twice.  Of a request of our own, which has a METHOD, ID is
+noted too: older versions of the library keep it to themselves."
+  (when (and id method) (setf (eca-connection-sent connection) id))
   (if (not (eca--promise-p result))
       (cl-call-next-method)
     (setf (eca--promise-id result) id)
@@ -260,7 +271,8 @@ The work is done outside of the process filter."
   (let* ((process (jsonrpc--process connection))
          (status (process-exit-status process))
          (session (eca-connection-session connection)))
-    (when (eq connection (eca-session-transport session))
+    (when (and (eq connection (eca-session-transport session)) (not (eca-connection-ended connection)))
+      (setf (eca-connection-ended connection) t)
       (eca--gone session (if (eq (process-status process) 'signal)
                              (format "signal %s" status)
                            (format "exit status %s" status))))))
@@ -270,10 +282,17 @@ The work is done outside of the process filter."
 There is no timeout: older versions of the library stumble over an
 answer that nobody waits for."
   (condition-case oops
-      (jsonrpc-async-request connection (intern method) (or params (make-hash-table))
-                             :success-fn done :error-fn failed :timeout nil)
+      (progn (jsonrpc-async-request connection (intern method) (or params (make-hash-table))
+                                    :success-fn done :error-fn failed :timeout nil)
+             (eca-connection-sent connection))
     (error (if (jsonrpc-running-p connection) (signal (car oops) (cdr oops))
-             (funcall failed (list :code -1 :message "The server has ended."))))))
+             (funcall failed (list :code -1 :message "The server has ended."))
+             nil))))
+
+(cl-defmethod eca-transport-cancel ((connection eca-connection) request)
+  "Withdraw REQUEST, the id of a request over CONNECTION.
+It is answered all the same, with an error."
+  (eca-transport-notify connection "$/cancelRequest" (list :id request)))
 
 (cl-defmethod eca-transport-notify ((connection eca-connection) method params)
   "Send METHOD with PARAMS over CONNECTION, unless its process has just ended."
@@ -342,6 +361,9 @@ answer that nobody waits for."
           (eca-session-tasks session) nil)
     (eca--show-in-mode-line)
     (eca--changed session)
+    ;; One that ends at once may have done so before somebody listened.
+    (unless (jsonrpc-running-p connection)
+      (run-at-time 0 nil #'eca--connection-ended connection))
     (eca-transport-request
      connection "initialize"
      (list :processId (unless (file-remote-p (eca-session-root session)) (emacs-pid))
@@ -415,14 +437,29 @@ answer that nobody waits for."
 
 (defun eca-request (session method params done &optional failed)
   "Ask the server of SESSION: METHOD with PARAMS.
-Call DONE with the result; on an error call FAILED with it, or tell the user."
-  (eca--when-ready
-   session
-   (lambda ()
-     (eca-transport-request (eca-session-transport session) method params
-                            (lambda (result) (eca--safely method done result))
-                            (lambda (oops)
-                              (eca--safely method (or failed (apply-partially #'eca--complain method)) oops))))))
+Call DONE with the result; on an error call FAILED with it, or tell the user.
+Return a function that withdraws the request; after that none of them is called."
+  (let* ((state 'waiting)
+         (transport nil)
+         (request nil)
+         (end (lambda (function value)
+                (unless (eq state 'over)
+                  (setq state 'over)
+                  (eca--safely method function value)))))
+    (eca--when-ready
+     session
+     (lambda ()
+       (unless (eq state 'over)
+         (setq transport (eca-session-transport session)
+               request (eca-transport-request
+                        transport method params
+                        (apply-partially end done)
+                        (apply-partially end (or failed (apply-partially #'eca--complain method))))))))
+    (lambda ()
+      (unless (eq state 'over)
+        (setq state 'over)
+        (when (and request (eca-transport-live-p transport))
+          (eca-transport-cancel transport request))))))
 
 (defun eca--safely (method function value)
   "Call FUNCTION with VALUE, the answer to METHOD.

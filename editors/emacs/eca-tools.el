@@ -27,12 +27,17 @@
 A buffer with unsaved changes is never touched."
   :type 'boolean :group 'eca)
 
+(defcustom eca-show-diff-at-once nil
+  "Whether a change that waits for you opens its diff by itself.
+Only when you see its chat; the window stays selected."
+  :type 'boolean :group 'eca)
+
 (defface eca-pending '((t :inherit warning)) "Tool calls that wait for you." :group 'eca)
 (defface eca-button '((t :inherit button)) "What can be pressed." :group 'eca)
 
 (defconst eca--call-signs
-  '((preparing "…" shadow) (pending "?" eca-pending) (decided "…" shadow) (running "▶" shadow)
-    (done "✓" success) (failed "✗" error) (rejected "⊘" warning))
+  '((preparing "…" shadow) (pending "?" eca-pending) (asking "?" eca-pending) (decided "…" shadow)
+    (running "▶" shadow) (done "✓" success) (failed "✗" error) (rejected "⊘" warning))
   "What stands for the state of a tool call, and its face.")
 
 ;;; Drawing
@@ -43,9 +48,13 @@ A buffer with unsaved changes is never touched."
          (sign (cdr (assq state eca--call-signs)))
          (details (eca-block-get block :details))
          (change (eca--change-p block))
-         (time (eca-block-get block :time)))
+         (question (eca--call-question block))
+         (answer (and question (eca--call-answer block)))
+         ;; How long the user thought is nobody's business.
+         (time (and (not question) (eca-block-get block :time))))
     (concat (propertize (car sign) 'face (cadr sign)) " "
-            (propertize (eca--call-name block) 'face 'eca-block-heading)
+            (propertize (or question (eca--call-name block)) 'face 'eca-block-heading)
+            (when answer (eca--shown-answer answer))
             (when change
               (concat " " (propertize (format "+%d" (or (plist-get details :linesAdded) 0)) 'face 'diff-indicator-added)
                       " " (propertize (format "-%d" (or (plist-get details :linesRemoved) 0)) 'face 'diff-indicator-removed)))
@@ -75,6 +84,26 @@ A buffer with unsaved changes is never touched."
     (if (and path (not (string-search (file-name-nondirectory path) name)))
         (concat name " " (eca--shown-path path))
       name)))
+
+(defun eca--call-question (block)
+  "What the tool call BLOCK asks the user, or nil.
+In a chat that is opened again only its arguments tell."
+  (let ((question (or (eca-block-get block :question)
+                      (and (equal (eca-block-get block :name) "ask_user")
+                           (member (eca-block-get block :server) '(nil "eca"))
+                           (eca--get (eca-block-get block :arguments) :question)))))
+    (and (stringp question) (string-trim question))))
+
+(defun eca--call-answer (block)
+  "What the user answered to the question of the tool call BLOCK, or nil."
+  (pcase (eca-block-get block :state)
+    ('decided (eca-block-get block :answer))
+    ('done (string-join (eca--output-texts block) "\n"))
+    ('failed "no answer")))
+
+(defun eca--shown-answer (answer)
+  "ANSWER as it stands behind its question."
+  (concat " → " (propertize (replace-regexp-in-string "[\n\t ]+" " " answer) 'face 'eca-user)))
 
 (defun eca--shown-path (path)
   "PATH as it is shown: short when it is inside of the project."
@@ -107,14 +136,40 @@ A buffer with unsaved changes is never touched."
            (list (pcase (plist-get details :type)
                    ("fileChange" (eca--diff-faces (plist-get details :diff)))
                    ("task" (eca--task-list details))
-                   (_ (eca--arguments block)))
-                 ;; The answer to the model lists the tasks once more.
-                 (unless (and (equal (plist-get details :type) "task") (eq (eca-block-get block :state) 'done))
+                   (_ (if (eca--call-question block) (eca--answers block) (eca--arguments block))))
+                 (unless (eca--output-shown-p block details)
                    (eca--outputs block details))
                  (when (eq (eca-block-get block :state) 'pending) (eca--buttons block))
                  (when (plist-get details :subagentChatId)
                    (eca--button "Show what it does" #'eca-show-subagent))))
      "\n")))
+
+(defun eca--output-shown-p (block details)
+  "Whether what BLOCK with DETAILS brought is on the screen without its output.
+That of a task list lists the tasks once more; an answer of one line
+stands behind its question."
+  (and (eq (eca-block-get block :state) 'done)
+       (or (equal (plist-get details :type) "task")
+           (and (eca--call-question block)
+                (not (string-search "\n" (eca--call-answer block)))))))
+
+(declare-function eca--answer-here "eca-chat")
+
+(defun eca--answers (block)
+  "The answers that the question in BLOCK offers; nil if there is nothing to show."
+  (let* ((offered (or (eca-block-get block :options) (eca--get (eca-block-get block :arguments) :options)))
+         (lines (cl-loop for option across (if (vectorp offered) offered [])
+                         for label = (if (stringp option) option (eca--get option :label))
+                         for description = (and (consp option) (plist-get option :description))
+                         when label
+                         collect (concat (propertize (concat "[" label "]") 'face 'eca-button 'mouse-face 'highlight
+                                                     'eca-command #'eca--answer-here 'eca-answer label)
+                                         (when description (propertize (concat "  " description) 'face 'eca-note))))))
+    (when (eq (eca-block-get block :state) 'asking)
+      (setq lines (append lines (list (propertize (substitute-command-keys
+                                                   "\\<eca-chat-mode-map>\\[eca-chat-answer] answers")
+                                                  'face 'shadow)))))
+    (and lines (string-join lines "\n"))))
 
 (defun eca--diff-faces (diff)
   "The lines of DIFF in the colours of `diff-mode'."
@@ -164,12 +219,16 @@ A buffer with unsaved changes is never touched."
     (:json-false "false")
     (_ (json-serialize value :false-object :json-false :null-object nil))))
 
+(defun eca--output-texts (block)
+  "The texts that the tool call BLOCK brought."
+  (cl-loop for output across (or (eca-block-get block :outputs) [])
+           when (plist-get output :text) collect it))
+
 (defun eca--outputs (block details)
   "What the tool call BLOCK with DETAILS brought, or nil."
   (let ((texts (if (equal (plist-get details :type) "jsonOutputs")
                    (append (plist-get details :jsons) nil)
-                 (cl-loop for output across (or (eca-block-get block :outputs) [])
-                          when (plist-get output :text) collect it))))
+                 (eca--output-texts block))))
     (when texts
       (propertize (concat "→ " (string-trim (string-join texts "\n")))
                   'face (if (eq (eca-block-get block :state) 'failed) 'error 'eca-note)))))
@@ -201,10 +260,11 @@ A buffer with unsaved changes is never touched."
       (eca-block-put block :arguments (plist-get content :arguments)))
     (pcase (plist-get content :type)
       ("toolCallPrepare" (eca--call-prepared block content))
-      ("toolCallRun" (if (eca--true (plist-get content :manualApproval))
-                         (eca--call-pending block)
-                       (eca--call-state block 'running)))
-      ("toolCallRunning" (eca--call-state block 'running))
+      ((and "toolCallRun" (guard (eca--true (plist-get content :manualApproval))))
+       (eca--call-pending block))
+      ((or "toolCallRun" "toolCallRunning")
+       ;; Its question may come first: requests do not wait for notifications.
+       (unless (eq (eca-block-get block :state) 'asking) (eca--call-state block 'running)))
       ("toolCalled"
        (eca-block-put block :time (plist-get content :totalTimeMs))
        (eca--revert-changed (plist-get content :details))
@@ -239,6 +299,9 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
   (setf (eca-block-touched block) nil)
   (eca--set-open block t)
   (when eca--session (eca--changed eca--session))
+  (when (and eca-show-diff-at-once (eca--change-p block))
+    ;; Not from within the process filter.
+    (run-at-time 0 nil #'eca--show-diff-at-once (current-buffer) block))
   (message "ECA asks: %s.  %s" (eca--call-name block)
            (substitute-command-keys
             (if (get-buffer-window)
@@ -260,10 +323,11 @@ A buffer with changes of its own is left alone; Emacs asks before it is saved."
 (defun eca--call-to-decide ()
   "(BUFFER . BLOCK) that the user means.
 That is the one at point, or the one that has waited longest.
-Calls of the chat's subagents count too."
+Calls of the chat's subagents count too.  Outside of chats it is one
+of the project's."
   (cond
    (eca--decides)
-   ((not (bound-and-true-p eca--blocks)) (user-error "This is not a chat"))
+   ((not (bound-and-true-p eca--blocks)) (eca--call-elsewhere))
    (t
     (let ((here (eca--block-here)))
       (if (and here (eq (eca-block-get here :state) 'pending))
@@ -273,6 +337,26 @@ Calls of the chat's subagents count too."
                      when block return (cons buffer block))
             (user-error "No tool call waits for you")))))))
 
+(declare-function eca--chat-buffers "eca-chat")
+(declare-function eca--show-chat "eca-chat")
+
+(defun eca--call-elsewhere ()
+  "(BUFFER . BLOCK) of the call that waits in a chat of this project.
+Nobody consents to what they cannot see, so a chat that is not on the
+screen is shown first, and that is all."
+  (let* ((session (eca--this-session))
+         (calls (cl-loop for buffer in (eca--chat-buffers session)
+                         for block = (car (with-current-buffer buffer (eca--pending-calls)))
+                         when block collect (cons buffer block)))
+         (call (or (cl-find-if (lambda (call) (get-buffer-window (car call) 'visible)) calls)
+                   (car calls)
+                   (user-error "No tool call waits for you"))))
+    (unless (get-buffer-window (car call) 'visible)
+      (eca--show-chat (car call))
+      (goto-char (eca-block-start (cdr call)))
+      (user-error "This waits for you; decide now that you see it"))
+    call))
+
 (defun eca--child-buffers ()
   "The buffers of the chats that work for this one."
   (let ((id eca--chat-id))
@@ -280,10 +364,11 @@ Calls of the chat's subagents count too."
              when (and (buffer-live-p buffer) (equal id (buffer-local-value 'eca--parent-id buffer)))
              collect buffer)))
 
-(defun eca--decide (method &rest extra)
-  "Tell the server with METHOD and EXTRA what the user decided about a call."
+(defun eca--decide (word method &rest extra)
+  "Tell the server with METHOD and EXTRA what the user decided about a call.
+If that was done outside of chats, say it with WORD."
   (pcase-let ((`(,buffer . ,block) (eca--call-to-decide))
-              (diff (and eca--decides (current-buffer))))
+              (here (or eca--decides (bound-and-true-p eca--blocks))))
     (unless (buffer-live-p buffer) (user-error "The chat is gone"))
     (with-current-buffer buffer
       (unless (eq (eca-block-get block :state) 'pending)
@@ -291,22 +376,24 @@ Calls of the chat's subagents count too."
       (eca-notify eca--session method (append (list :chatId eca--chat-id :toolCallId (eca-block-key block)) extra))
       (eca--call-state block 'decided)
       (eca--changed eca--session))
-    (when diff (quit-windows-on diff t))))
+    (dolist (diff (buffer-list))
+      (when (eq block (cdr (buffer-local-value 'eca--decides diff))) (quit-windows-on diff t)))
+    (unless here (message "ECA: %s: %s" word (eca--call-name block)))))
 
 (defun eca-approve ()
   "Let the tool call that waits run."
   (interactive)
-  (eca--decide "chat/toolCallApprove"))
+  (eca--decide "approved" "chat/toolCallApprove"))
 
 (defun eca-approve-always ()
   "Let the tool call that waits run, and others like it in this chat."
   (interactive)
-  (eca--decide "chat/toolCallApprove" :save "session"))
+  (eca--decide "approved from now on" "chat/toolCallApprove" :save "session"))
 
 (defun eca-reject ()
   "Do not let the tool call that waits run."
   (interactive)
-  (eca--decide "chat/toolCallReject"))
+  (eca--decide "rejected" "chat/toolCallReject"))
 
 ;;; Diffs
 
@@ -327,33 +414,43 @@ Calls of the chat's subagents count too."
   "Show how the tool call at point changes a file.
 If there is none at point, the one that waits is shown."
   (interactive)
-  (let* ((here (and (bound-and-true-p eca--blocks) (eca--block-here)))
-         (found (if (and here (eca--change-p here))
-                    (cons (current-buffer) here)
-                  (eca--call-to-decide)))
-         (details (eca-block-get (cdr found) :details))
-         (pending (eq (eca-block-get (cdr found) :state) 'pending))
-         (root (eca-session-root eca--session)))
-    (unless (eca--change-p (cdr found))
-      (user-error "This call changes no file"))
-    (let* ((path (plist-get details :path))
-           (name (eca--shown-path path))
-           (buffer (get-buffer-create (format "*eca diff: %s*" name))))
-      (with-current-buffer buffer
+  (let ((here (and (bound-and-true-p eca--blocks) (eca--block-here))))
+    (pcase-let ((`(,buffer . ,block) (if (and here (eca--change-p here))
+                                         (cons (current-buffer) here)
+                                       (eca--call-to-decide))))
+      (unless (eca--change-p block)
+        (user-error "This call changes no file"))
+      (pop-to-buffer (eca--diff-buffer buffer block)))))
+
+(defun eca--show-diff-at-once (chat block)
+  "Show the diff of BLOCK in CHAT, which waits, unless the user is elsewhere."
+  (when (and (buffer-live-p chat) (get-buffer-window chat) (eq (eca-block-get block :state) 'pending)
+             (not (active-minibuffer-window)))
+    (display-buffer (eca--diff-buffer chat block))))
+
+(defun eca--diff-buffer (chat block)
+  "A buffer with the change that BLOCK in CHAT makes."
+  (with-current-buffer chat
+    (let* ((details (eca-block-get block :details))
+           (pending (eq (eca-block-get block :state) 'pending))
+           (root (eca-session-root eca--session))
+           (path (plist-get details :path))
+           (name (eca--shown-path path)))
+      (with-current-buffer (get-buffer-create (format "*eca diff: %s*" name))
         (let ((inhibit-read-only t))
           (erase-buffer)
           (insert (eca--whole-diff path (plist-get details :diff))))
         (setq default-directory root)
         (diff-mode)
         (setq buffer-read-only t
-              eca--decides (and pending found)
+              eca--decides (and pending (cons chat block))
               header-line-format
               (and pending (substitute-command-keys
                             (concat "\\<eca-diff-mode-map> " name ":  \\[eca-approve] approve   \\[eca-reject] reject"
                                     "   \\[eca-approve-always] always   q quit"))))
         (eca-diff-mode 1)
-        (goto-char (point-min)))
-      (pop-to-buffer buffer))))
+        (goto-char (point-min))
+        (current-buffer)))))
 
 (defun eca--whole-diff (path diff)
   "DIFF of the file PATH with the two lines that say so."

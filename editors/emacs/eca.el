@@ -19,7 +19,9 @@
 (require 'eca-select)
 (require 'eca-editor)
 (require 'eca-rewrite)
+(require 'eca-suggest)
 (require 'eca-lsp)
+(require 'eca-health)
 
 ;;;###autoload
 (defun eca ()
@@ -42,8 +44,13 @@ If a tool call or a question of any chat waits for you, show that chat."
     (define-key map "n" #'eca-chat-new)
     (define-key map "o" #'eca-chat-open)
     (define-key map "r" #'eca-rewrite)
+    (define-key map "s" #'eca-suggest)
     (define-key map "m" #'eca-select-model)
     (define-key map "b" #'eca-select-agent)
+    (define-key map "y" #'eca-approve)
+    (define-key map "x" #'eca-reject)
+    (define-key map "!" #'eca-approve-always)
+    (define-key map "d" #'eca-show-diff)
     (define-key map "k" #'eca-chat-stop)
     (define-key map "R" #'eca-restart)
     map)

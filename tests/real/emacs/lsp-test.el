@@ -15,8 +15,40 @@
 (require 'eca)
 (require 'lsp-mode)
 
+(defun lsp-test-ghost ()
+  "The suggestion that is shown, or nil."
+  (and eca--suggestion (substring-no-properties (overlay-get (eca-suggestion-overlay eca--suggestion) 'after-string))))
+
+(defun lsp-test-suggestions ()
+  "Have something suggested in this buffer, and withdraw a request."
+  (save-window-excursion
+    (switch-to-buffer (current-buffer))
+    (erase-buffer)
+    (insert "say world\nhello ")
+    (eca-suggest)
+    (support-until "the suggestion" (lsp-test-ghost))
+    (should (equal (lsp-test-ghost) "world"))
+    (eca-suggest-accept)
+    (should (equal (buffer-string) "say world\nhello world"))
+    (erase-buffer)
+    ;; This one would take a hundred seconds.
+    (insert "words 10000 10\n")
+    (eca-suggest)
+    (should (= (hash-table-count lsp--cancelable-requests) 1))
+    (insert "x")
+    (run-hooks 'post-command-hook)
+    (should-not eca--suggest-request)
+    (should (zerop (hash-table-count lsp--cancelable-requests)))
+    (erase-buffer)
+    (insert "fail 401 no such key")
+    (eca-suggest)
+    (support-until "the answer" (not eca--suggest-request))
+    (should-not (lsp-test-ghost))
+    (should (string-search "no such key" (car (eca-session-reasons (eca-current-session)))))
+    (set-buffer-modified-p nil)))
+
 (ert-deftest lsp-mode-carries-a-chat ()
-  "Prompt, consent, question and the end of the server, all over lsp-mode."
+  "Prompt, consent, question, suggestion and the end of the server, all over lsp-mode."
   (let* ((support-project (support-make-project))
          (process-environment (support-environment support-project))
          (eca-command (support-command support-project))
@@ -51,10 +83,12 @@
             (eca--settle-question "yes")
             (support-until "end of the turn" (not eca--busy))
             (should (string-search "over **lsp**" (buffer-string)))
-            (should (string-search "Sure? → yes" (buffer-string)))
+            (should (string-search "▸ ✓ Sure? → yes\n" (buffer-string)))
             (let ((contexts (plist-get (eca-request-wait session "chat/queryContext" (list :query "main" :contexts [])) :contexts)))
               (should (equal (plist-get (aref contexts 0) :path) (support-file "src/main.el"))))
-            (should-error (eca-request-wait session "no/such" nil) :type 'user-error)
+            (should-error (eca-request-wait session "no/such" nil) :type 'user-error))
+          (lsp-test-suggestions)
+          (with-current-buffer chat
             (eca-transport-stop (eca-session-transport session))
             (support-until "the end of the server" (eq (eca-session-state session) 'stopped))))
       (when (buffer-live-p chat) (kill-buffer chat))

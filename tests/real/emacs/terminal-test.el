@@ -37,6 +37,19 @@
         (ert-fail (format "hang guard: %S is not on the screen:\n%s" texts (terminal-screen))))
       (accept-process-output nil 0.1))))
 
+(defun terminal-count (regexp)
+  "How many lines of the screen match REGEXP."
+  (cl-count-if (lambda (line) (string-match-p regexp line)) (split-string (terminal-screen) "\n")))
+
+(defun terminal-cursor-at (text)
+  "Wait until the cursor stands behind TEXT at the beginning of a line."
+  (support-until (format "cursor behind %S" text)
+    (pcase-let ((`(,column ,row) (mapcar #'string-to-number
+                                         (split-string (terminal-tmux "display-message" "-p" "-t" "emacs"
+                                                                      "#{cursor_x} #{cursor_y}")))))
+      (and (= column (length text))
+           (string-prefix-p text (nth row (split-string (terminal-screen) "\n")))))))
+
 (defun terminal-loses (text)
   "Wait until TEXT is no longer on the screen."
   (let ((deadline (+ (float-time) support-hang-guard)))
@@ -108,6 +121,28 @@
   (should (equal (support-contents "a.txt") "one\nTWO\nthree\n"))
   (terminal-sees "TWO"))
 
+(terminal-test terminal-decide-from-the-file
+  "From the file beside the chat, C-c e d shows the change and C-c e y lets it happen."
+  (terminal-keys (list (terminal-edit "two" "TWO")) "C-j" '("say all done") "Enter")
+  (terminal-sees "needs your consent")
+  (terminal-keys "C-x" "o" "C-c" "e" "d")
+  (terminal-sees "*eca diff: a.txt*" "+++ ")
+  (terminal-keys "q" "C-c" "e" "y")
+  (terminal-sees "✓ Editing a.txt +1 -1" "all done" "ECA: approved: Editing a.txt")
+  (should (equal (support-contents "a.txt") "one\nTWO\nthree\n")))
+
+(terminal-test terminal-steer
+  "A message during an answer is announced until the model sees it, and can be taken back."
+  (terminal-keys '("words 3000 20") "Enter")
+  (terminal-sees "word5 ")
+  (terminal-keys '("say later") "Enter")
+  (terminal-sees "still working")
+  (terminal-keys "s")
+  (terminal-sees "Not seen yet: say later  (C-c C-u takes it back)")
+  (terminal-keys "C-c" "C-u")
+  (terminal-sees "> say later")
+  (terminal-loses "Not seen yet"))
+
 (terminal-test terminal-reject-on-the-block
   "On the call itself, n rejects."
   (terminal-keys (list (terminal-edit "two" "TWO")) "C-j" '("say as you wish") "Enter")
@@ -131,9 +166,84 @@
   "A question opens the minibuffer, with completion, and the answer is shown."
   (terminal-keys '("call eca__ask_user {\"question\":\"Which colour?\",\"options\":[{\"label\":\"red\"},{\"label\":\"blue\"}]}")
                  "C-j" '("say a fine choice") "Enter")
-  (terminal-sees "[red]" "[blue]" "\nWhich colour?")
+  (terminal-sees "▾ ? Which colour?" "[red]" "[blue]" "\nWhich colour?")
+  (should (= (terminal-count "[▸▾] .*Which colour") 1))
   (terminal-keys '("bl") "Tab" "Enter")
-  (terminal-sees "Which colour? → blue" "a fine choice"))
+  (terminal-sees "▸ ✓ Which colour? → blue" "a fine choice")
+  (should (= (terminal-count "[▸▾] ") 1))
+  (terminal-loses "[red]"))
+
+(defun terminal-open (name &rest lines)
+  "Make the file NAME of LINES and go to its end."
+  (with-temp-file (support-file name) (insert (string-join lines "\n")))
+  (terminal-keys "C-x" "o" "C-x" "C-f" (list name) "Enter")
+  (terminal-sees name (car lines))
+  (terminal-keys "M->")
+  (terminal-cursor-at (car (last lines))))
+
+(terminal-test terminal-suggestion
+  "A suggestion is a ghost behind the cursor; its keys hold while it is there, and TAB is TAB without it."
+  (terminal-open "b.el" "say world of\\n(wonders)" "(progn" "hello")
+  (terminal-keys "Tab")
+  (terminal-cursor-at "  hello")
+  (terminal-keys "C-c" "e" "s")
+  (terminal-sees "  helloworld of " "\n(wonders) ")
+  (terminal-cursor-at "  hello")
+  ;; Anything else takes it away, and is done.
+  (terminal-keys '("!"))
+  (terminal-sees "  hello! ")
+  (terminal-loses "\n(wonders)")
+  (terminal-keys "C-c" "e" "s")
+  (terminal-sees "  hello!world of " "\n(wonders) ")
+  (terminal-keys "C-g")
+  (terminal-loses "\n(wonders)")
+  (terminal-keys "C-c" "e" "s")
+  (terminal-sees "\n(wonders) ")
+  (terminal-keys "M-f")
+  (terminal-cursor-at "  hello!world")
+  (terminal-keys "C-e")
+  (terminal-cursor-at "  hello!world of")
+  (terminal-sees "\n(wonders) ")
+  (terminal-keys "Tab")
+  (terminal-cursor-at "(wonders)")
+  ;; And once more it indents.
+  (terminal-keys "Tab")
+  (terminal-cursor-at "  (wonders)")
+  (terminal-keys "C-x" "C-s")
+  (support-until "the file" (equal (support-contents "b.el")
+                                   "say world of\\n(wonders)\n(progn\n  hello!world of\n  (wonders)\n")))
+
+(terminal-test terminal-suggestion-while-typing
+  "With the mode on, a suggestion comes when the user rests; not one for what was there before."
+  (terminal-open "b.txt" "words 3 400" "hello")
+  (terminal-keys "M-x" '("global-eca-suggest-mode") "Enter")
+  (terminal-sees "Text Suggest")
+  (terminal-keys '(" my"))
+  (terminal-sees "hello myword0 word1 word2")
+  (terminal-cursor-at "hello my")
+  ;; Typed on before the answer came: that answer is about another text.
+  (terminal-keys '(" dear") "C-c" "e" "s")
+  (terminal-sees "asking for a suggestion")
+  (terminal-keys '("est"))
+  (terminal-sees "hello my dearestword0 word1 word2")
+  (terminal-keys "C-g")
+  (terminal-loses "word2")
+  (terminal-keys "C-c" "e" "s")
+  (terminal-sees "asking for a suggestion")
+  (terminal-keys "C-g")
+  (terminal-sees "Quit")
+  (terminal-keys "M-:" '("(list eca--suggest-request eca--suggestion eca--suggest-timer)") "Enter")
+  (terminal-sees "(nil nil nil)"))
+
+(terminal-test terminal-suggestion-and-other-completion
+  "No suggestion is put beside the candidates of another completion, nor into a chat."
+  (terminal-open "b.el" "words 3 400" "(eca-chat-r")
+  (terminal-keys "C-c" "e" "s" "Escape" "Tab")
+  (terminal-sees "Possible completions" "eca-chat-rollback" "something else is being completed")
+  (terminal-keys '(" x") "C-c" "e" "s")
+  (terminal-sees "(eca-chat-r xword0 word1 word2")
+  (terminal-keys "C-c" "e" "e" "C-c" "e" "s")
+  (terminal-sees "Suggestions are for files"))
 
 (terminal-test terminal-crash
   "A server that is killed is named, started again, and used."
