@@ -68,6 +68,8 @@ export interface Head {
   queued: string[];
   /** Other chats in which something waits for the user. */
   elsewhere: number;
+  /** How much runs in the background, for whatever chat, in words; empty if nothing does. */
+  jobs: string;
   server: ServerState;
   problem: string;
   welcome: string;

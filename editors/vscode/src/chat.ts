@@ -1,10 +1,12 @@
 // One chat: what was said in it, what it is doing, and what waits for the user. Nothing here knows the editor.
+import type { CancellationToken } from "vscode-languageclient/node";
 import type { Block, Patch, QuestionBlock, TextBlock, ToolBlock } from "./bridge";
 import type { Answer, AskQuestion, Content, ContentReceived, Context, ToolCall, Usage } from "./protocol";
 
 /** The way to the server. A request that fails throws an error whose message is a sentence. */
 export interface Wire {
-  request<T>(method: string, params: object): Promise<T>;
+  /** With a token, the server is told when nobody wants the answer any more. */
+  request<T>(method: string, params: object, token?: CancellationToken): Promise<T>;
   notify(method: string, params: object): void;
 }
 

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Completion, Head, QueryKind, ServerState } from "./bridge";
 import { Chat, type Selection, type Watcher, type Wire } from "./chat";
+import { countText } from "./jobs";
 import type {
   Answer,
   AskQuestion,
@@ -52,6 +53,7 @@ export class Chats {
   welcome = "";
   serverState: ServerState = "stopped";
   problem = "";
+  runningJobs = 0;
   readonly toolServers = new Map<string, ToolServer>();
   private readonly all = new Map<string, Chat>();
   private readonly parents = new Map<string, string>();
@@ -237,6 +239,7 @@ export class Chats {
       contexts: chat.contexts.map((context) => this.label(context)),
       queued: chat.unseen(),
       elsewhere: this.list().filter((other) => other !== chat && other.waiting().length > 0).length,
+      jobs: countText(this.runningJobs),
       server: this.serverState,
       problem: this.problem,
       welcome: this.welcome,
