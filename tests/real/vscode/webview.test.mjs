@@ -23,6 +23,7 @@ const HEAD = {
   contexts: [],
   queued: [],
   elsewhere: 0,
+  jobs: "",
   server: "running",
   problem: "",
   welcome: "# Welcome to ECA\n\nAsk anything about your code.",
@@ -251,6 +252,20 @@ describe("what it shows", () => {
     assert.equal((await lastPosted("run")).command, "restart");
     await patches(head({ elsewhere: 2 }));
     await page.getByText("2 other chats need you.").waitFor();
+  });
+
+  test("what runs in the background is counted, and leads to the list", async () => {
+    await state([]);
+    const jobs = page.locator(".jobs");
+    assert.equal(await jobs.isVisible(), false);
+    await patches(head({ jobs: "2 background jobs" }));
+    await page.getByRole("button", { name: "2 background jobs" }).click();
+    assert.equal((await lastPosted("run")).command, "jobs");
+    await patches(head({ jobs: "2 background jobs", busy: true, progress: "Waiting model", usage: { sessionTokens: 12000, sessionCost: "0.12", limit: { context: 32000 } } }));
+    await page.getByText("Waiting model").waitFor();
+    await picture(page, "jobs-and-progress");
+    await patches(head({}));
+    await wait("the end of the line", async () => !(await jobs.isVisible()));
   });
 
   test("tasks, and a picture", async () => {

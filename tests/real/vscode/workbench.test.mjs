@@ -10,6 +10,7 @@ before(async () => {
   model = await startModel();
   place = workspace(model);
   place.write("project/look.css", ":root { --main: red; }\na { color: var(--main); }\n");
+  place.write("project/evening.rs", '/*\nsay "good evening");\n*/\nfn main() {\n    println!(\n}\n');
   place.write("project/broken.json", '{"a": 1, "b" }\n');
   [bench, browser] = await Promise.all([startWorkbench(place), launchBrowser()]);
   page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
@@ -214,6 +215,117 @@ check("a selection is rewritten once its proposal is accepted", async () => {
   await page.locator(".monaco-editor .view-line", { hasText: "rewritten" }).first().click();
   await page.keyboard.press("Control+z");
   await page.locator(".monaco-editor .view-line", { hasText: "good morning" }).first().waitFor();
+});
+
+/** Puts the cursor at the end of a line of the open file. */
+async function toEndOf(line) {
+  await page.locator(".monaco-editor .view-line", { hasText: line }).first().click();
+  await page.keyboard.press("End");
+}
+
+const ghost = () => page.locator(".monaco-editor .ghost-text-decoration, .monaco-editor .ghost-text-decoration-preview", { hasText: "evening" }).first();
+const asked = async () => (await model.requests()).length;
+
+check("a completion is asked for at the cursor, shown as ghost text, and accepted with Tab", async () => {
+  await openFile("evening.rs");
+  await toEndOf("println!(");
+  const before = await asked();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("Space");
+  await ghost().waitFor();
+  await picture(page, "workbench-ghost");
+  await page.keyboard.press("Tab");
+  await page.locator(".monaco-editor .view-line", { hasText: 'println!("good evening");' }).first().waitFor();
+  assert.equal(await ghost().count(), 0);
+  assert.equal(await asked(), before + 1);
+  await page.keyboard.press("Control+z");
+  // It is off unless the user turns it on: VS Code asks, and nobody answers.
+  await palette("Trigger Inline Suggestion");
+  await page.keyboard.type('"');
+  await page.locator(".monaco-editor .view-line", { hasText: 'println!("' }).first().waitFor();
+  await page.waitForTimeout(1_000);
+  assert.equal(await asked(), before + 1);
+});
+
+check("why there is no completion is said to who asked", async () => {
+  place.write("project/silent.rs", "/*\nfail 401 the key is wrong\n*/\nfn main() {\n    silent(\n}\n");
+  await openFile("silent.rs");
+  await toEndOf("silent(");
+  await palette("ECA: Complete at the Cursor");
+  const toast = page.locator(".notifications-toasts", { hasText: "the key is wrong" });
+  await toast.waitFor();
+  await picture(page, "workbench-ghost-refused");
+  await palette("Notifications: Clear All Notifications");
+  await toast.waitFor({ state: "hidden" });
+});
+
+check("completions come while typing, once that is turned on", async () => {
+  await openFile("evening.rs");
+  await toEndOf("println!(");
+  await page.keyboard.press("Backspace");
+  const before = await asked();
+  bench.configure({ "ecaRs.inlineCompletion": "whileTyping" });
+  await wait("the setting", async () => {
+    await page.keyboard.type(" ");
+    await page.waitForTimeout(1_000);
+    return (await asked()) > before;
+  });
+  await ghost().waitFor();
+  await picture(page, "workbench-ghost-typing");
+  // Who types along is not asked about again.
+  const paid = await asked();
+  await page.keyboard.type('"go');
+  await page.waitForTimeout(1_000);
+  assert.equal(await asked(), paid);
+  await ghost().waitFor();
+  await page.keyboard.press("Tab");
+  await page.locator(".monaco-editor .view-line", { hasText: '"good evening");' }).first().waitFor();
+  bench.configure({ "ecaRs.inlineCompletion": "onRequest" });
+  await palette("File: Revert File");
+});
+
+check("a background job is listed, read as it prints, and killed", async () => {
+  const shell = { command: "for i in 1 2 3; do echo line $i; done; while sleep 1; do date; done", background: "clock" };
+  await type(`call shell_command ${JSON.stringify(shell)}\nsay the clock runs`);
+  await see(".tool.waiting", "clock");
+  await chat.locator(".tool.waiting").getByRole("button", { name: /^Approve/ }).first().click();
+  await see(".block.text", "the clock runs");
+  await idle();
+  await see(".progress .jobs", "1 background job");
+  await picture(page, "workbench-job-chat");
+  await chat.locator(".progress .jobs").click();
+  const row = page.locator(".quick-input-widget .monaco-list-row", { hasText: "clock" });
+  await row.waitFor();
+  assert.match(await row.innerText(), /running/);
+  await picture(page, "workbench-jobs");
+  await page.keyboard.press("Enter");
+  await page.locator(".tab.active", { hasText: "clock (job-1).log" }).waitFor();
+  const line = (text) => page.locator(".monaco-editor .view-line", { hasText: text }).first();
+  await line("line 3").waitFor();
+  const lines = () => page.locator(".monaco-editor .view-line").count();
+  const before = await lines();
+  await wait("more output", async () => (await lines()) > before);
+  await picture(page, "workbench-job");
+  await page.keyboard.type("x");
+  await page.locator(".monaco-editor-overlaymessage", { hasText: "read-only" }).waitFor();
+  await page.locator(".statusbar-item", { hasText: "ECA" }).hover();
+  await page.locator(".monaco-hover, .workbench-hover", { hasText: "1 background job" }).first().waitFor();
+  await picture(page, "workbench-job-tooltip");
+  await line("line 3").click();
+  await palette("ECA: Kill Background Job…");
+  const dialog = page.locator(".monaco-dialog-box", { hasText: "Kill “clock”?" });
+  await dialog.waitFor();
+  await picture(page, "workbench-job-kill");
+  await dialog.getByRole("button", { name: "Kill" }).click();
+  await line("[killed after").waitFor();
+  await chat.locator(".progress .jobs").waitFor({ state: "hidden" });
+  await picture(page, "workbench-job-killed");
+  await palette("ECA: Kill Background Job…");
+  await page.locator(".notifications-toasts", { hasText: "No background job is running." }).waitFor();
+  await palette("ECA: Background Jobs…");
+  await row.waitFor();
+  assert.match(await row.innerText(), /killed/);
+  await page.keyboard.press("Escape");
 });
 
 check("problems that VS Code knows reach the model", async () => {
