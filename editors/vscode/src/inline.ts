@@ -49,7 +49,7 @@ export class InlineCompletion implements vscode.InlineCompletionItemProvider, vs
     const options = { location: vscode.ProgressLocation.Window, title: "ECA: completing" };
     const { problem } = await vscode.window.withProgress(options, () => this.fulfil(document));
     if (!problem) return;
-    const message = `Nothing to propose: ${problem.message}`;
+    const message = `No completion: ${problem.message}`;
     if (problem.type === "info") void vscode.window.showInformationMessage(message);
     else throw new Error(message);
   }
@@ -132,7 +132,7 @@ export class InlineCompletion implements vscode.InlineCompletionItemProvider, vs
   private report({ proposal, problem }: Outcome, how: How): void {
     if (proposal) this.tell();
     if (!problem) return;
-    if (how === "invoked") vscode.window.setStatusBarMessage(`Nothing to propose: ${problem.message}`, MESSAGE_MS);
+    if (how === "invoked") vscode.window.setStatusBarMessage(`No completion: ${problem.message}`, MESSAGE_MS);
     if (this.completer.isNews(problem)) this.tell(problem);
   }
 

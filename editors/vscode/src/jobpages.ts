@@ -98,8 +98,8 @@ export class JobPages implements vscode.TextDocumentContentProvider, vscode.Disp
     return {
       job,
       label: `$(${ICONS[job.status] ?? "circle-outline"}) ${job.label}`,
-      description: `${stateText(job)} · ${job.elapsed}`,
-      detail: [command === job.label ? "" : command, name && `in “${name}”`].filter(Boolean).join(" · ") || undefined,
+      description: [stateText(job), job.elapsed, name].filter(Boolean).join(" · "),
+      detail: command,
     };
   }
 

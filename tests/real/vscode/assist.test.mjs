@@ -193,9 +193,9 @@ describe("completion with the server", () => {
       assert.equal((await asked()) - before, 1, "who asks expressly gets a new answer");
       assert.deepEqual(await provide(openDocument("say yes\n|"), INVOKE), [], "the wish is fulfilled once");
       assert.deepEqual(vscode.window.shown, []);
-      await assert.rejects(run(openDocument("fail 401 the key is wrong\n|")), /Nothing to propose: .*the key is wrong/);
+      await assert.rejects(run(openDocument("fail 401 the key is wrong\n|")), /No completion: .*the key is wrong/);
       assert.deepEqual(await run(openDocument("say  \n|")), []);
-      assert.match(vscode.window.shown.at(-1).message, /^Nothing to propose: the model has nothing/);
+      assert.match(vscode.window.shown.at(-1).message, /^No completion: the model has nothing/);
       await run(openDocument("say yes\n|", "git:///project/a.rs"));
       assert.match(vscode.window.shown.at(-1).message, /cursor into a file/);
       // VS Code, with suggestions switched off, does not come back.

@@ -21,7 +21,7 @@ const pictures = process.env.ECA_PICTURES;
 export async function picture(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });
-  await page.screenshot({ path: join(pictures, `${name}.png`) });
+  await page.screenshot({ path: join(pictures, `${name}.png`), animations: "disabled" });
 }
 
 /** Waits until `condition` gives something, and returns it. */
@@ -125,21 +125,22 @@ export async function startWorkbench(place, settings = {}) {
   const vsix = process.env.ECA_VSIX ?? join(extension, "eca.vsix");
   await promisify(execFile)(process.execPath, [entry, ...folders, "--install-extension", vsix], { env });
   mkdirSync(join(data, "User"), { recursive: true });
-  const all = {
-    "ecaRs.serverPath": binary,
-    "ecaRs.serverArgs": place.args,
-    "ecaRs.serverEnvironment": place.env,
-    "workbench.startupEditor": "none",
-    "workbench.tips.enabled": false,
-    "security.workspace.trust.enabled": false,
-    "telemetry.telemetryLevel": "off",
-    "extensions.ignoreRecommendations": true,
-    "git.enabled": false,
-    "editor.minimap.enabled": false,
-  };
-  /** Changes settings as a user does who edits the file. */
-  const configure = (changes) => writeFileSync(join(data, "User/settings.json"), JSON.stringify(Object.assign(all, changes)));
-  configure(settings);
+  writeFileSync(
+    join(data, "User/settings.json"),
+    JSON.stringify({
+      "ecaRs.serverPath": binary,
+      "ecaRs.serverArgs": place.args,
+      "ecaRs.serverEnvironment": place.env,
+      "workbench.startupEditor": "none",
+      "workbench.tips.enabled": false,
+      "security.workspace.trust.enabled": false,
+      "telemetry.telemetryLevel": "off",
+      "extensions.ignoreRecommendations": true,
+      "git.enabled": false,
+      "editor.minimap.enabled": false,
+      ...settings,
+    }),
+  );
   const port = await freePort();
   const options = ["--bind-addr", `127.0.0.1:${port}`, "--auth", "none", "--disable-telemetry", "--disable-update-check"];
   const child = spawn(process.execPath, [entry, ...folders, ...options, "--disable-workspace-trust", "--disable-getting-started-override"], {
@@ -159,7 +160,6 @@ export async function startWorkbench(place, settings = {}) {
   });
   return {
     url,
-    configure,
     log: () => log,
     stop: async () => {
       const ended = new Promise((resolve) => child.once("exit", resolve));
