@@ -100,7 +100,7 @@ export type QueryKind = "command" | "context" | "file";
 
 export type FromView =
   | { type: "ready" }
-  | { type: "send"; text: string }
+  | { type: "send"; text: string; now?: boolean }
   | { type: "stop" }
   | { type: "approve"; id: number; always: boolean }
   | { type: "reject"; id: number }

@@ -113,8 +113,8 @@ export class Chats {
     return true;
   }
 
-  /** Sends what the user wrote in the current chat, with all that it mentions. */
-  send(text: string): void {
+  /** Sends what the user wrote in the current chat, with all that it mentions; `now` ends the running turn for it. */
+  send(text: string, now = false): void {
     const chat = this.current;
     const message = text.trim();
     if (message === "") return;
@@ -124,7 +124,7 @@ export class Chats {
       if (named && mentions(message, word)) contexts.push(named);
     }
     chat.contexts = [];
-    chat.send(message, contexts.map((context) => this.places.current(context)));
+    chat.send(message, contexts.map((context) => this.places.current(context)), now);
   }
 
   addContext(context: Context): void {

@@ -6,6 +6,7 @@ import type { Chat } from "./chat";
 import { Chats, type Shower } from "./chats";
 import { Commands } from "./commands";
 import { definition, diagnostics, EditorPlaces, LastEditor, references } from "./editor";
+import { health } from "./health";
 import { InlineCompletion } from "./inline";
 import { JobPages } from "./jobpages";
 import { Jobs } from "./jobs";
@@ -191,7 +192,7 @@ class Extension implements Shower {
       case "ready":
         return void this.seen();
       case "send":
-        return chats.send(message.text);
+        return chats.send(message.text, message.now);
       case "stop":
         return void chat.stop();
       case "approve":
@@ -285,6 +286,7 @@ class Extension implements Shower {
       toolServers: () => commands.toolServers(),
       restart: () => this.server.restart(),
       showLog: () => this.channel.show(true),
+      checkHealth: () => this.checkHealth(),
     };
     return Object.entries(actions).map(([name, action]) =>
       vscode.commands.registerCommand(`ecaRs.${name}`, (...args: never[]) => commands.guarded(() => action(...args))),
@@ -310,6 +312,14 @@ class Extension implements Shower {
     await this.chats.open(id).catch(() => false);
     // Nothing that the user began meanwhile is taken away.
     if (before.blocks.length > 0) this.chats.show(before);
+  }
+
+  private async checkHealth(): Promise<void> {
+    const { version } = this.context.extension.packageJSON as { version: string };
+    const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+    const lines = await health(`VS Code ${vscode.version}, extension ${version}`, launch(), this.chats, folders);
+    this.channel.appendLine(["", "Health:", ...lines, ""].join("\n"));
+    this.channel.show(true);
   }
 
   private async addSelection(): Promise<void> {

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { client, withClientOf } from "./inside.mjs";
 import { parts } from "./parts.mjs";
-import { startModel, wait, workspace } from "./support.mjs";
+import { binary, startModel, wait, workspace } from "./support.mjs";
 
-const { Completer, MOST_CHARACTERS, InlineCompletion, countText, pageText, stateText, vscode } = await parts();
+const { Completer, MOST_CHARACTERS, InlineCompletion, health, countText, pageText, stateText, vscode } = await parts();
 const [INVOKE, AUTOMATIC] = [0, 1];
 
 let model;
@@ -314,6 +314,38 @@ describe("completion with the server", () => {
       await provide(openDocument("xc|"), AUTOMATIC);
       assert.equal(sent, 2);
     }));
+});
+
+describe("health", () => {
+  test("says what is well", () =>
+    withClient(async ({ server, chats }, place) => {
+      const launch = { command: binary, args: [], env: {}, cwd: place.project };
+      assert.deepEqual((await health("an editor", launch, chats, ["/a", "/b"])).slice(2), ["  The server is stopped; the chat starts it", "  The workspace is /a, /b"]);
+      await server.start();
+      await wait("models", () => chats.models.length > 0);
+      chats.toolServers.set("broken", { type: "mcp", name: "broken", status: "failed" });
+      const [editor, program, ...rest] = await health("an editor", launch, chats, []);
+      assert.equal(editor, "✓ an editor");
+      assert.match(program, /^✓ eca \d+\.\d+.* \(.*\)$/);
+      assert.deepEqual(rest, [
+        "✓ The server runs",
+        `✓ It offers ${chats.models.length} models; the chat has mock/scripted`,
+        "! Tools of broken: 0, failed",
+        "! No folder is open",
+      ]);
+      chats.models = ["eca/guide"];
+      assert.match((await health("", launch, chats, [])).join("\n"), /^! Only the built-in guide/m);
+    }));
+
+  test("says what is wrong", async () => {
+    const { chats } = client(workspace(model));
+    Object.assign(chats, { serverState: "failed", problem: "It fell over." });
+    const launch = { args: [], env: {}, cwd: undefined };
+    const missing = await health("", { ...launch, command: "no-such-program" }, chats, []);
+    assert.match(missing[1], /^✗ There is no program no-such-program; .*ecaRs\.serverPath/);
+    assert.equal(missing[2], "✗ It fell over.");
+    assert.match((await health("", { ...launch, command: "/bin/false" }, chats, []))[1], /^✗ \/bin\/false --version fails/);
+  });
 });
 
 describe("background jobs", () => {

@@ -216,6 +216,25 @@ describe("with the server", () => {
       assert.ok(one.chats.current.blocks.some((block) => block.kind === "user" && block.text === "use marzipan"));
     }));
 
+  test("a message that is sent at once takes the place of the answer", () =>
+    withClient(async (one) => {
+      one.chats.send("words 5000 20");
+      await wait("the first words", () => /word3/.test(one.text()));
+      one.chats.send("and be quick");
+      one.chats.send("reset\nsay instead of it", true);
+      assert.deepEqual(one.seen.restored, ["and be quick"]);
+      await wait("the new answer", () => {
+        if (/instead of it/.test(one.text())) return true;
+        assert.ok(one.chats.current.busy, "it seemed to be over in between");
+        return false;
+      });
+      await one.finish();
+      assert.doesNotMatch(one.text(), /word4999/);
+      assert.deepEqual(one.chats.head().queued, []);
+      await one.prompt("say and so on");
+      assert.match(one.text(), /and so on/);
+    }));
+
   test("what is mentioned goes along, and what is added", () =>
     withClient(async (one, place) => {
       await one.server.start();

@@ -12,6 +12,7 @@ export { Server, notOffered } from "./src/server";
 export { Chats, mentions } from "./src/chats";
 export { apply, revert, sides } from "./src/patch";
 export { Completer, MOST_CHARACTERS } from "./src/completer";
+export { health } from "./src/health";
 export { InlineCompletion } from "./src/inline";
 export { Jobs, countText, pageText, stateText } from "./src/jobs";
 export { page } from "./src/page";

@@ -100,6 +100,14 @@ check("the chat greets, and the status bar is there", async () => {
   await picture(page, "workbench-welcome");
 });
 
+check("health is told in the output channel", async () => {
+  await palette("ECA: Check Health");
+  await page.locator(".panel .view-line", { hasText: "The server runs" }).waitFor();
+  await picture(page, "workbench-health");
+  await palette("View: Hide Panel");
+  await page.locator(".panel .view-line").first().waitFor({ state: "hidden" });
+});
+
 check("a prompt and its streamed answer", async () => {
   await type("words 150 15");
   await see(".block.text", "word3 ");
@@ -294,7 +302,7 @@ check("completions come while typing, once that is turned on", async () => {
   assert.equal(await asked(), paid);
   await ghost().waitFor();
   await page.keyboard.press("Tab");
-  await page.locator(".monaco-editor .view-line", { hasText: "let sum = 7 1234 + evening();" }).first().waitFor();
+  await page.locator(".monaco-editor .view-line", { hasText: /let\ssum.*1234\s\+\sevening/ }).first().waitFor();
   await palette("File: Revert File");
 });
 
