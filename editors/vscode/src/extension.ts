@@ -58,7 +58,7 @@ class Extension implements Shower {
         this.chats.serverState = state;
         this.chats.problem = problem;
         if (problem) this.channel.appendLine(problem);
-        if (state === "running") this.inline.completer.serverStarted();
+        if (state === "running") this.completionOffered();
         else this.jobsLost();
         this.changed();
       },
@@ -136,6 +136,11 @@ class Extension implements Shower {
   private jobsLost(): void {
     this.jobPages.lost();
     this.jobs.lost();
+  }
+
+  private completionOffered(): void {
+    this.inline.completer.serverStarted();
+    this.status.completion = "";
   }
 
   private completionTold(problem?: Problem): void {

@@ -136,7 +136,7 @@ export class JobPages implements vscode.TextDocumentContentProvider, vscode.Disp
   /** The list has changed: jobs began or ended. */
   changed(): void {
     if (this.list) this.fill(this.list);
-    for (const page of this.pages.values()) page.job = this.jobs.get(page.job.id) ?? page.job;
+    for (const page of this.living()) page.job = this.jobs.get(page.job.id) ?? page.job;
     this.showKeys();
     void this.look();
   }
@@ -165,8 +165,12 @@ export class JobPages implements vscode.TextDocumentContentProvider, vscode.Disp
 
   private onScreen(): Page[] {
     const shown = new Set(vscode.window.visibleTextEditors.map((editor) => editor.document.uri.toString()));
-    const own = `${this.server}`;
-    return [...this.pages.values()].filter((page) => page.uri.query === own && shown.has(page.uri.toString()));
+    return this.living().filter((page) => shown.has(page.uri.toString()));
+  }
+
+  /** Those of this server's jobs; others of the same number came before it. */
+  private living(): Page[] {
+    return [...this.pages.values()].filter((page) => page.uri.query === String(this.server));
   }
 
   private async read(page: Page): Promise<void> {

@@ -421,4 +421,5 @@ check("a window that is loaded again goes on with the same chat", async () => {
   await page.reload();
   await see(".block.text", "back again");
   await see(".model", "scripted");
+  await picture(page, "workbench-reloaded");
 });
