@@ -66,7 +66,7 @@ export class Completer {
     const params = { docText: spot.before + spot.after, docVersion: spot.version, position, path: spot.path };
     let answer: CompletionInlineResult;
     try {
-      answer = await this.wire.request<CompletionInlineResult>("completion/inline", params, token);
+      answer = (await this.wire.request<CompletionInlineResult | null>("completion/inline", params, token)) ?? {};
     } catch (error) {
       if (token.isCancellationRequested) return {};
       if (notOffered(error)) this.offered = false;

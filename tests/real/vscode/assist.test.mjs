@@ -72,6 +72,7 @@ describe("what is asked and shown", () => {
       const { proposal } = await new Completer(answering({ items: [only] })).ask(spot("abc", "d\nef"), source().token);
       assert.deepEqual(proposal, expected, name);
     }
+    assert.deepEqual(await new Completer(answering(null)).ask(spot("abc"), source().token), { problem: undefined });
     const both = answering({ items: [item("no", 2, 1), item("yes", 1, 4)] });
     assert.equal((await new Completer(both).ask(spot("abc"), source().token)).proposal.text, "yes");
   });
