@@ -68,6 +68,8 @@ export interface Head {
   queued: string[];
   /** Other chats in which something waits for the user. */
   elsewhere: number;
+  /** How much runs in the background, for whatever chat, in words; empty if nothing does. */
+  jobs: string;
   server: ServerState;
   problem: string;
   welcome: string;
@@ -98,7 +100,7 @@ export type QueryKind = "command" | "context" | "file";
 
 export type FromView =
   | { type: "ready" }
-  | { type: "send"; text: string }
+  | { type: "send"; text: string; now?: boolean }
   | { type: "stop" }
   | { type: "approve"; id: number; always: boolean }
   | { type: "reject"; id: number }

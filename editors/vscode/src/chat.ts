@@ -1,10 +1,12 @@
 // One chat: what was said in it, what it is doing, and what waits for the user. Nothing here knows the editor.
+import type { CancellationToken } from "vscode-languageclient/node";
 import type { Block, Patch, QuestionBlock, TextBlock, ToolBlock } from "./bridge";
 import type { Answer, AskQuestion, Content, ContentReceived, Context, ToolCall, Usage } from "./protocol";
 
 /** The way to the server. A request that fails throws an error whose message is a sentence. */
 export interface Wire {
-  request<T>(method: string, params: object): Promise<T>;
+  /** With a token, the server is told when nobody wants the answer any more. */
+  request<T>(method: string, params: object, token?: CancellationToken): Promise<T>;
   notify(method: string, params: object): void;
 }
 
@@ -58,6 +60,8 @@ export class Chat {
   private questions = new Map<number, (answer: Answer) => void>();
   /** A prompt that the server has not echoed yet; it would be lost with it. */
   private unechoed = "";
+  /** A prompt is on its way, and the turn before it has not ended. */
+  private interrupting = false;
   private lastBlock = 0;
 
   constructor(
@@ -89,9 +93,12 @@ export class Chat {
   }
 
   /** Sends a message. In a running turn it is handed to the model at the next occasion; if there is none, it becomes
-   * the next prompt. What cannot be handed over waits for the end of the turn. */
-  send(message: string, contexts: Context[]): void {
-    if (!this.busy) {
+   * the next prompt. What cannot be handed over waits for the end of the turn, unless it is to be sent `now`: then the
+   * server ends the turn for it, and what waited goes back into the prompt. */
+  send(message: string, contexts: Context[], now = false): void {
+    if (!this.busy || now) {
+      this.interrupting = this.busy;
+      if (this.busy) this.takeBack();
       this.prompt(message, contexts);
     } else if (this.status === "running" && contexts.length === 0 && !message.startsWith("/")) {
       this.steering.push(message);
@@ -272,7 +279,10 @@ export class Chat {
   }
 
   private progressed(state: "running" | "finished", text: string): void {
-    if (state === "finished") {
+    if (state === "finished" && this.interrupting) {
+      this.interrupting = false;
+      this.closeOpen();
+    } else if (state === "finished") {
       this.ended();
     } else {
       this.progress = text;
@@ -368,14 +378,8 @@ export class Chat {
   private ended(): void {
     this.status = "idle";
     this.progress = "";
-    this.closeLast();
-    for (const block of this.reasons.values()) {
-      if (block.open) {
-        block.open = false;
-        this.put(block);
-      }
-    }
-    this.reasons.clear();
+    this.interrupting = false;
+    this.closeOpen();
     if (this.steering.length > 0) {
       const message = this.steering.join("\n");
       this.steering = [];
@@ -384,6 +388,17 @@ export class Chat {
       const following = this.queue.shift();
       if (following) this.prompt(following.message, following.contexts);
     }
+  }
+
+  private closeOpen(): void {
+    this.closeLast();
+    for (const block of this.reasons.values()) {
+      if (block.open) {
+        block.open = false;
+        this.put(block);
+      }
+    }
+    this.reasons.clear();
   }
 
   private prompt(message: string, contexts: Context[]): void {

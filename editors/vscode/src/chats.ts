@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Completion, Head, QueryKind, ServerState } from "./bridge";
 import { Chat, type Selection, type Watcher, type Wire } from "./chat";
+import { countText } from "./jobs";
 import type {
   Answer,
   AskQuestion,
@@ -52,6 +53,7 @@ export class Chats {
   welcome = "";
   serverState: ServerState = "stopped";
   problem = "";
+  runningJobs = 0;
   readonly toolServers = new Map<string, ToolServer>();
   private readonly all = new Map<string, Chat>();
   private readonly parents = new Map<string, string>();
@@ -111,8 +113,8 @@ export class Chats {
     return true;
   }
 
-  /** Sends what the user wrote in the current chat, with all that it mentions. */
-  send(text: string): void {
+  /** Sends what the user wrote in the current chat, with all that it mentions; `now` ends the running turn for it. */
+  send(text: string, now = false): void {
     const chat = this.current;
     const message = text.trim();
     if (message === "") return;
@@ -122,7 +124,7 @@ export class Chats {
       if (named && mentions(message, word)) contexts.push(named);
     }
     chat.contexts = [];
-    chat.send(message, contexts.map((context) => this.places.current(context)));
+    chat.send(message, contexts.map((context) => this.places.current(context)), now);
   }
 
   addContext(context: Context): void {
@@ -237,6 +239,7 @@ export class Chats {
       contexts: chat.contexts.map((context) => this.label(context)),
       queued: chat.unseen(),
       elsewhere: this.list().filter((other) => other !== chat && other.waiting().length > 0).length,
+      jobs: countText(this.runningJobs),
       server: this.serverState,
       problem: this.problem,
       welcome: this.welcome,

@@ -224,7 +224,7 @@ async function pick(all: string[], title: string, current: string | undefined, w
 }
 
 /** A chat that has no title yet is called by what was said first. */
-function nameOf(chat: Chat | undefined): string {
+export function nameOf(chat: Chat | undefined): string {
   const first = chat?.blocks.find((block) => block.kind === "user");
   const words = first?.kind === "user" ? first.text.replace(/\s+/g, " ").slice(0, 60) : "";
   return chat?.title || words || "Untitled";

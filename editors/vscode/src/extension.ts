@@ -6,8 +6,12 @@ import type { Chat } from "./chat";
 import { Chats, type Shower } from "./chats";
 import { Commands } from "./commands";
 import { definition, diagnostics, EditorPlaces, LastEditor, references } from "./editor";
+import { health } from "./health";
+import { InlineCompletion } from "./inline";
+import { JobPages } from "./jobpages";
+import { Jobs } from "./jobs";
 import { Preview, PROPOSED } from "./preview";
-import type { ToolServer } from "./protocol";
+import type { Problem, ToolServer } from "./protocol";
 import { Rewrites } from "./rewrite";
 import { Server, type Handlers, type Launch } from "./server";
 import { Status } from "./status";
@@ -37,6 +41,9 @@ class Extension implements Shower {
   private readonly status = new Status();
   private readonly view: ChatView;
   private readonly rewrites: Rewrites;
+  private readonly inline: InlineCompletion;
+  private readonly jobs: Jobs;
+  private readonly jobPages: JobPages;
   private readonly commands: Commands;
   private keys = new Map<string, boolean>();
   private reopened = false;
@@ -51,6 +58,8 @@ class Extension implements Shower {
         this.chats.serverState = state;
         this.chats.problem = problem;
         if (problem) this.channel.appendLine(problem);
+        if (state === "running") this.completionOffered();
+        else this.jobsLost();
         this.changed();
       },
       died: (text) => {
@@ -64,12 +73,19 @@ class Extension implements Shower {
     this.chats = new Chats(this.server, this, this.places);
     this.rewrites = new Rewrites(this.server, this.preview);
     this.commands = new Commands(this.chats, this.server, () => this.server.start());
+    this.inline = new InlineCompletion(this.server, (problem) => this.completionTold(problem));
+    this.jobs = new Jobs(this.server, () => this.jobsChanged());
+    this.jobPages = new JobPages(this.jobs, () => this.chats, (key, value) => this.setKey(key, value), (action) =>
+      this.commands.guarded(action),
+    );
     this.view = new ChatView(context.extensionUri, () => this.chats, (message) => this.received(message));
     context.subscriptions.push(
       this.channel,
       this.editors,
       this.preview,
       this.status,
+      this.inline,
+      this.jobPages,
       vscode.window.registerWebviewViewProvider(ChatView.id, this.view),
       vscode.workspace.onDidChangeWorkspaceFolders((event) => this.foldersChanged(event)),
       vscode.workspace.onDidChangeConfiguration((event) => this.configurationChanged(event)),
@@ -111,6 +127,29 @@ class Extension implements Shower {
     this.view.restore(chat, text);
   }
 
+  private jobsChanged(): void {
+    this.chats.runningJobs = this.jobs.running.length;
+    this.jobPages.changed();
+    this.changed();
+  }
+
+  private jobsLost(): void {
+    this.jobPages.lost();
+    this.jobs.lost();
+  }
+
+  private completionOffered(): void {
+    this.inline.completer.serverStarted();
+    this.status.completion = "";
+  }
+
+  private completionTold(problem?: Problem): void {
+    if (problem) this.channel.appendLine(`Completion at the cursor: ${problem.message}`);
+    // That the model has nothing to say is no problem.
+    this.status.completion = problem && problem.type !== "info" ? `Completion at the cursor failed: ${problem.message}` : "";
+    this.status.update(this.chats);
+  }
+
   private callUser(chat: Chat, block: ToolBlock | QuestionBlock): void {
     const what = block.kind === "tool" ? (block.summary ?? block.name) : block.question;
     const show = "Show";
@@ -134,7 +173,7 @@ class Extension implements Shower {
         "rewrite/contentReceived": (params) => this.rewrites.received(params),
         "tool/serverUpdated": (server: ToolServer) => void this.chats.toolServers.set(server.name, server),
         "tool/serverRemoved": (server: ToolServer) => void this.chats.toolServers.delete(server.name),
-        "jobs/updated": nothing,
+        "jobs/updated": (params) => this.jobs.updated(params),
         "providers/updated": nothing,
         // VS Code shows the same once more as `window/showMessage`.
         "$/showMessage": nothing,
@@ -158,7 +197,7 @@ class Extension implements Shower {
       case "ready":
         return void this.seen();
       case "send":
-        return chats.send(message.text);
+        return chats.send(message.text, message.now);
       case "stop":
         return void chat.stop();
       case "approve":
@@ -242,6 +281,9 @@ class Extension implements Shower {
       },
       acceptRewrite: () => this.rewrites.accept(),
       discardRewrite: () => this.rewrites.discard(),
+      complete: () => this.inline.ask(),
+      jobs: () => this.jobPages.choose(),
+      killJob: () => this.jobPages.kill(),
       renameChat: () => commands.rename(),
       clearChat: () => commands.clear(),
       deleteChat: () => commands.removeCurrent(),
@@ -249,6 +291,7 @@ class Extension implements Shower {
       toolServers: () => commands.toolServers(),
       restart: () => this.server.restart(),
       showLog: () => this.channel.show(true),
+      checkHealth: () => this.checkHealth(),
     };
     return Object.entries(actions).map(([name, action]) =>
       vscode.commands.registerCommand(`ecaRs.${name}`, (...args: never[]) => commands.guarded(() => action(...args))),
@@ -274,6 +317,14 @@ class Extension implements Shower {
     await this.chats.open(id).catch(() => false);
     // Nothing that the user began meanwhile is taken away.
     if (before.blocks.length > 0) this.chats.show(before);
+  }
+
+  private async checkHealth(): Promise<void> {
+    const { version } = this.context.extension.packageJSON as { version: string };
+    const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri.fsPath);
+    const lines = await health(`VS Code ${vscode.version}, extension ${version}`, launch(), this.chats, folders);
+    this.channel.appendLine(["", "Health:", ...lines, ""].join("\n"));
+    this.channel.show(true);
   }
 
   private async addSelection(): Promise<void> {

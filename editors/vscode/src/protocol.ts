@@ -131,6 +131,40 @@ export interface ToolServer {
   tools?: { name: string; description?: string }[];
 }
 
+/** What to say instead of a proposal, and how loudly. */
+export interface Problem {
+  type: "error" | "warning" | "info";
+  message: string;
+}
+
+export interface CompletionInlineResult {
+  items?: { text: string; docVersion: number; range: Range }[];
+  error?: Problem;
+}
+
+export type JobStatus = "running" | "completed" | "failed" | "killed";
+
+export interface JobSummary {
+  id: string;
+  status: JobStatus;
+  label: string;
+  /** The command, in full. */
+  summary?: string | null;
+  startedAt?: string;
+  /** For people: `5s`, `5m23s`, `1h2m`, when this was sent. */
+  elapsed: string;
+  exitCode?: number | null;
+  chatId: string;
+  chatLabel?: string;
+}
+
+/** A job that the server does not know has no status. */
+export interface JobOutput {
+  lines: { text: string; stream: "stdout" | "stderr" }[];
+  status: JobStatus | null;
+  exitCode?: number | null;
+}
+
 export interface Command {
   name: string;
   description?: string;

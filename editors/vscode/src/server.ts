@@ -120,10 +120,10 @@ export class Server {
   }
 
   /** Sends a request, as soon as the server runs. */
-  async request<T>(method: string, params: object): Promise<T> {
+  async request<T>(method: string, params: object, token?: CancellationToken): Promise<T> {
     await this.start();
     if (!this.client) throw new Error("the server was stopped");
-    return this.client.sendRequest<T>(method, params);
+    return token ? this.client.sendRequest<T>(method, params, token) : this.client.sendRequest<T>(method, params);
   }
 
   notify(method: string, params: object): void {

@@ -96,6 +96,7 @@ export class Composer {
     this.busy = head.busy;
     this.stopButton.hidden = !head.busy;
     this.stopButton.disabled = head.stopping;
+    this.sendButton.title = head.busy ? "Send for the model's next step (Enter), or in place of this answer (Ctrl+Enter)" : "Send (Enter)";
     this.label(this.agent, head.agent, "Agent");
     this.label(this.model, head.model.split("/").slice(1).join("/") || head.model || "no model", `Model ${head.model}`);
     this.label(this.variant, head.variant || "default", "Variant");
@@ -142,10 +143,10 @@ export class Composer {
     this.post({ type: "run", command });
   }
 
-  private send(): void {
+  private send(now = false): void {
     const text = this.field.value;
     if (!text.trim()) return;
-    this.post({ type: "send", text });
+    this.post({ type: "send", text, now });
     this.draft = "";
     this.recalled = -1;
     this.changed("");
@@ -171,7 +172,7 @@ export class Composer {
     if (!this.popup.hidden && this.popupKey(event)) return;
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
-      this.send();
+      this.send(event.ctrlKey || event.metaKey);
     } else if (event.key === "Escape" && this.busy) {
       event.preventDefault();
       this.post({ type: "stop" });

@@ -25,8 +25,14 @@ class Page {
   private readonly list = h("div", { class: "list" });
   private readonly log = h("section", { class: "log", "aria-label": "Chat", tabindex: 0 }, this.welcome, this.list);
   private readonly working = h("span", { class: "working" });
+  private readonly jobs = h("button", {
+    type: "button",
+    class: "quiet jobs",
+    title: "See what they print, or end them",
+    click: () => post({ type: "run", command: "jobs" }),
+  });
   private readonly usage = h("span", { class: "usage", title: "How full the model's context is, and what the chat has cost" });
-  private readonly progress = h("div", { class: "progress" }, this.working, this.usage);
+  private readonly progress = h("div", { class: "progress" }, this.working, this.jobs, this.usage);
   private readonly latest = button("↓ Latest", "", () => this.follow(true), "latest");
   private readonly polite = h("div", { class: "spoken", role: "status", "aria-live": "polite" });
   private readonly urgent = h("div", { class: "spoken", role: "alert", "aria-live": "assertive" });
@@ -120,7 +126,9 @@ class Page {
     this.working.replaceChildren(h("span", { class: "spinner", "aria-hidden": "true" }), doing);
     this.working.hidden = !head.busy;
     this.usage.textContent = usageText(head);
-    this.progress.hidden = !head.busy && this.usage.textContent === "";
+    this.jobs.textContent = head.jobs;
+    this.jobs.hidden = head.jobs === "";
+    this.progress.hidden = !head.busy && head.jobs === "" && this.usage.textContent === "";
     this.log.setAttribute("aria-busy", String(head.busy));
     if (before?.chatId === head.chatId && before.busy && !head.busy) this.polite.textContent = "The answer is complete.";
     if (head.busy && before?.progress !== head.progress) this.polite.textContent = head.progress;

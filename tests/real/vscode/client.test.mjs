@@ -1,11 +1,11 @@
 // The parts of the extension that do not need VS Code, with the real language client, against the real server.
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { parts } from "./parts.mjs";
-import { binary, editCall, startModel, wait, workspace } from "./support.mjs";
+import { client, withClientOf } from "./inside.mjs";
+import { editCall, startModel, wait, workspace } from "./support.mjs";
 
-const { Server, notOffered, Chats, mentions, apply, revert, sides, page, tokenAt } = await parts();
+const { notOffered, Chats, mentions, apply, revert, sides, page, tokenAt } = await parts();
 
 let model;
 before(async () => {
@@ -13,82 +13,7 @@ before(async () => {
 });
 after(() => model.stop());
 
-/** The extension's inside: a server, the chats, and a record of what a view would have been told. */
-function client(place, changes = {}) {
-  globalThis.testFolders = [place.project];
-  const seen = { patches: [], attention: [], restored: [], deaths: [], states: [], asked: [] };
-  const shower = {
-    patched: (_, patch) => seen.patches.push(patch),
-    changed: () => {},
-    switched: (chat) => (seen.shown = chat),
-    attention: (_, block) => seen.attention.push(block.kind),
-    fileChanged: (path) => (seen.file = path),
-    restore: (_, text) => seen.restored.push(text),
-  };
-  const places = {
-    short: (path) => path.replace(`${place.project}/`, ""),
-    cursor: () => ({ type: "cursor", path: place.main, position: { start: { line: 2, character: 5 }, end: { line: 2, character: 5 } } }),
-    current: (context) => context,
-  };
-  const channel = { append: () => {}, appendLine: () => {}, show: () => {}, dispose: () => {}, clear: () => {} };
-  const notifications = Object.fromEntries(
-    ["configUpdated", "contentReceived", "statusChanged", "opened", "cleared", "deleted"].map((name) => [
-      name === "configUpdated" ? "config/updated" : `chat/${name}`,
-      (params) => chats[name](params),
-    ]),
-  );
-  const server = new Server({
-    launch: () => ({ command: binary, args: place.args, env: place.env, cwd: place.project, ...changes }),
-    handlers: {
-      notifications,
-      requests: {
-        "chat/askQuestion": (params) => chats.ask(params, new Promise(() => {})),
-        "editor/getDiagnostics": (params) => {
-          seen.asked.push(params);
-          const range = { start: { line: 2, character: 5 }, end: { line: 2, character: 10 } };
-          const uri = `file://${place.main}`;
-          return { diagnostics: [{ uri, severity: "error", source: "test", message: "the soup is cold", range }] };
-        },
-        "editor/getDefinition": () => ({ status: "no-server" }),
-        "editor/getReferences": () => ({ status: "no-server" }),
-      },
-    },
-    channel,
-    version: "0",
-    state: (state, problem) => {
-      chats.serverState = state;
-      seen.states.push([state, problem]);
-    },
-    died: (text) => {
-      seen.deaths.push(text);
-      chats.serverDied(text);
-    },
-  });
-  const chats = new Chats(server, shower, places);
-  return {
-    server,
-    chats,
-    seen,
-    text: () => chats.current.blocks.filter((block) => block.kind === "text").map((block) => block.text).join("\n"),
-    call: (state) => wait(`a call that is ${state}`, () => chats.current.blocks.find((block) => block.kind === "tool" && block.state === state)),
-    finish: () => wait("the end of the turn", () => !chats.current.busy),
-    prompt(text) {
-      chats.send(text);
-      return this.finish();
-    },
-  };
-}
-
-async function withClient(run, changes) {
-  const place = workspace(model);
-  const one = client(place, changes);
-  try {
-    await run(one, place);
-  } finally {
-    await one.server.stop();
-    rmSync(place.root, { recursive: true, force: true });
-  }
-}
+const withClient = (run, changes) => withClientOf(model, run, changes);
 
 const lastRequest = async () => JSON.stringify((await model.requests()).at(-1).messages);
 
@@ -289,6 +214,25 @@ describe("with the server", () => {
       await wait("both turns", () => !one.chats.current.busy && one.chats.head().queued.length === 0);
       assert.match(await lastRequest(), /use marzipan/);
       assert.ok(one.chats.current.blocks.some((block) => block.kind === "user" && block.text === "use marzipan"));
+    }));
+
+  test("a message that is sent at once takes the place of the answer", () =>
+    withClient(async (one) => {
+      one.chats.send("words 5000 20");
+      await wait("the first words", () => /word3/.test(one.text()));
+      one.chats.send("and be quick");
+      one.chats.send("reset\nsay instead of it", true);
+      assert.deepEqual(one.seen.restored, ["and be quick"]);
+      await wait("the new answer", () => {
+        if (/instead of it/.test(one.text())) return true;
+        assert.ok(one.chats.current.busy, "it seemed to be over in between");
+        return false;
+      });
+      await one.finish();
+      assert.doesNotMatch(one.text(), /word4999/);
+      assert.deepEqual(one.chats.head().queued, []);
+      await one.prompt("say and so on");
+      assert.match(one.text(), /and so on/);
     }));
 
   test("what is mentioned goes along, and what is added", () =>

@@ -1,5 +1,5 @@
 // As much of VS Code's interface as its language client needs to run outside of VS Code: events that never come,
-// settings that are not set, and classes that hold what they are given.
+// settings and an editor that a test may set, and classes that hold what they are given.
 
 const nothing = () => {};
 const disposable = { dispose: nothing };
@@ -36,9 +36,34 @@ class EventEmitter {
 }
 
 class CancellationTokenSource {
-  token = { isCancellationRequested: false, onCancellationRequested: () => disposable };
-  cancel() {}
+  cancelled = new EventEmitter();
+  token = { isCancellationRequested: false, onCancellationRequested: this.cancelled.event };
+  cancel() {
+    this.token.isCancellationRequested = true;
+    this.cancelled.fire();
+  }
   dispose() {}
+}
+
+class Position {
+  constructor(line, character) {
+    Object.assign(this, { line, character });
+  }
+  translate(lines, characters) {
+    return new Position(this.line + lines, this.character + characters);
+  }
+}
+
+class Range {
+  constructor(start, end) {
+    Object.assign(this, { start, end });
+  }
+}
+
+class InlineCompletionItem {
+  constructor(insertText, range) {
+    Object.assign(this, { insertText, range });
+  }
 }
 
 const shown = [];
@@ -52,6 +77,11 @@ const known = {
   Uri,
   EventEmitter,
   CancellationTokenSource,
+  Position,
+  Range,
+  InlineCompletionItem,
+  InlineCompletionTriggerKind: { Invoke: 0, Automatic: 1 },
+  ProgressLocation: { Window: 10 },
   version: "1.100.0",
   env: { appName: "test", language: "en" },
   workspace: {
@@ -59,7 +89,7 @@ const known = {
       return (globalThis.testFolders ?? []).map((path, index) => ({ uri: Uri.file(path), name: path.split("/").pop(), index }));
     },
     textDocuments: [],
-    getConfiguration: () => ({ get: (_, fallback) => fallback }),
+    getConfiguration: () => ({ get: (name, fallback) => globalThis.testSettings?.[name] ?? fallback }),
   },
   window: {
     shown,
@@ -68,11 +98,15 @@ const known = {
     showWarningMessage: note("warning"),
     showInformationMessage: note("info"),
     withProgress: (_, task) => task({ report: nothing }, new CancellationTokenSource().token),
+    get activeTextEditor() {
+      return globalThis.testEditor;
+    },
+    setStatusBarMessage: note("status"),
     tabGroups: { all: [] },
     visibleTextEditors: [],
   },
   languages: { match: () => 0 },
-  commands: {},
+  commands: { executeCommand: (name) => globalThis.testCommands?.[name]?.() },
   extensions: {},
 };
 

@@ -11,11 +11,24 @@ const ENTRY = `
 export { Server, notOffered } from "./src/server";
 export { Chats, mentions } from "./src/chats";
 export { apply, revert, sides } from "./src/patch";
+export { Completer, MOST_CHARACTERS } from "./src/completer";
+export { health } from "./src/health";
+export { InlineCompletion } from "./src/inline";
+export { Jobs, countText, pageText, stateText } from "./src/jobs";
 export { page } from "./src/page";
+export * as vscode from "vscode";
 export { tokenAt } from "./webview/composer";
 `;
 
-export async function parts() {
+let bundled;
+
+/** All tests share one bundle, and so one set of classes. */
+export function parts() {
+  bundled ??= bundle();
+  return bundled;
+}
+
+async function bundle() {
   const outfile = join(mkdtempSync(join(tmpdir(), "eca-parts-")), "parts.cjs");
   await build({
     stdin: { contents: ENTRY, resolveDir: extension, loader: "ts" },

@@ -21,7 +21,7 @@ const pictures = process.env.ECA_PICTURES;
 export async function picture(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });
-  await page.screenshot({ path: join(pictures, `${name}.png`) });
+  await page.screenshot({ path: join(pictures, `${name}.png`), animations: "disabled" });
 }
 
 /** Waits until `condition` gives something, and returns it. */
@@ -124,23 +124,22 @@ export async function startWorkbench(place, settings = {}) {
   const folders = ["--user-data-dir", data, "--extensions-dir", join(data, "extensions")];
   const vsix = process.env.ECA_VSIX ?? join(extension, "eca.vsix");
   await promisify(execFile)(process.execPath, [entry, ...folders, "--install-extension", vsix], { env });
-  mkdirSync(join(data, "User"), { recursive: true });
-  writeFileSync(
-    join(data, "User/settings.json"),
-    JSON.stringify({
-      "ecaRs.serverPath": binary,
-      "ecaRs.serverArgs": place.args,
-      "ecaRs.serverEnvironment": place.env,
-      "workbench.startupEditor": "none",
-      "workbench.tips.enabled": false,
-      "security.workspace.trust.enabled": false,
-      "telemetry.telemetryLevel": "off",
-      "extensions.ignoreRecommendations": true,
-      "git.enabled": false,
-      "editor.minimap.enabled": false,
-      ...settings,
-    }),
-  );
+  const write = (name, values) => {
+    mkdirSync(join(data, name), { recursive: true });
+    writeFileSync(join(data, name, "settings.json"), JSON.stringify(values));
+  };
+  // The workbench is remote from the browser's point of view, so what belongs to a machine is set there.
+  write("Machine", { "ecaRs.serverPath": binary, "ecaRs.serverArgs": place.args, "ecaRs.serverEnvironment": place.env });
+  write("User", {
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": false,
+    "security.workspace.trust.enabled": false,
+    "telemetry.telemetryLevel": "off",
+    "extensions.ignoreRecommendations": true,
+    "git.enabled": false,
+    "editor.minimap.enabled": false,
+    ...settings,
+  });
   const port = await freePort();
   const options = ["--bind-addr", `127.0.0.1:${port}`, "--auth", "none", "--disable-telemetry", "--disable-update-check"];
   const child = spawn(process.execPath, [entry, ...folders, ...options, "--disable-workspace-trust", "--disable-getting-started-override"], {

@@ -23,6 +23,7 @@ const HEAD = {
   contexts: [],
   queued: [],
   elsewhere: 0,
+  jobs: "",
   server: "running",
   problem: "",
   welcome: "# Welcome to ECA\n\nAsk anything about your code.",
@@ -253,6 +254,20 @@ describe("what it shows", () => {
     await page.getByText("2 other chats need you.").waitFor();
   });
 
+  test("what runs in the background is counted, and leads to the list", async () => {
+    await state([]);
+    const jobs = page.locator(".jobs");
+    assert.equal(await jobs.isVisible(), false);
+    await patches(head({ jobs: "2 background jobs" }));
+    await page.getByRole("button", { name: "2 background jobs" }).click();
+    assert.equal((await lastPosted("run")).command, "jobs");
+    await patches(head({ jobs: "2 background jobs", busy: true, progress: "Waiting model", usage: { sessionTokens: 12000, sessionCost: "0.12", limit: { context: 32000 } } }));
+    await page.locator(".working", { hasText: "Waiting model" }).waitFor();
+    await picture(page, "jobs-and-progress");
+    await patches(head({}));
+    await wait("the end of the line", async () => !(await jobs.isVisible()));
+  });
+
   test("tasks, and a picture", async () => {
     const tasks = [
       { id: 1, subject: "Read", status: "done" },
@@ -283,6 +298,12 @@ describe("what the user does", () => {
     assert.equal(await field.inputValue(), "");
     await field.press("Enter");
     assert.equal((await posted("send")).length, 1);
+    await field.fill("at once");
+    await field.press("Control+Enter");
+    assert.deepEqual(await posted("send").then((all) => all.map(({ text, now }) => [text, now])), [
+      ["hello\nthere", false],
+      ["at once", true],
+    ]);
     await field.press("ArrowUp");
     assert.equal(await field.inputValue(), "earlier");
     await field.press("End");
@@ -420,7 +441,7 @@ describe("how it looks", () => {
         await open(theme, width);
         await state();
         await picture(page, `${theme}-${name}-empty`);
-        const busy = { busy: true, progress: "Waiting for tool call approval", contexts: ["src/main.rs:1-3"], usage: { sessionTokens: 12_300, limit: { context: 200_000 } } };
+        const busy = { busy: true, progress: "Waiting for tool call approval", jobs: "1 background job", contexts: ["src/main.rs:1-3"], usage: { sessionTokens: 12_300, limit: { context: 200_000 } } };
         await state(conversation(), busy);
         await page.locator(".tool.waiting .diff").waitFor();
         await picture(page, `${theme}-${name}-chat`);

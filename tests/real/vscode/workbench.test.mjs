@@ -10,6 +10,8 @@ before(async () => {
   model = await startModel();
   place = workspace(model);
   place.write("project/look.css", ":root { --main: red; }\na { color: var(--main); }\n");
+  place.write("project/evening.rs", "/*\nsay 1234 + evening();\n*/\nfn main() {\n    let sum = \n}\n");
+  place.write("project/silent.rs", "/*\nfail 401 the key is wrong\n*/\nfn main() {\n    silent(\n}\n");
   place.write("project/broken.json", '{"a": 1, "b" }\n');
   [bench, browser] = await Promise.all([startWorkbench(place), launchBrowser()]);
   page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
@@ -69,7 +71,8 @@ async function palette(command) {
 async function openFile(name) {
   await page.keyboard.press("Control+p");
   await page.locator(".quick-input-widget input").fill(name);
-  await page.locator(".quick-input-widget .monaco-list-row", { hasText: name }).first().waitFor();
+  // The list of files that were open before is there first.
+  await page.locator(".quick-input-widget .monaco-list-row.focused", { hasText: name }).waitFor();
   await page.keyboard.press("Enter");
   await page.locator(".tab.active", { hasText: name }).waitFor();
 }
@@ -95,6 +98,14 @@ check("the chat greets, and the status bar is there", async () => {
   await see(".welcome", "Welcome");
   assert.match(await statusBar(), /ECA/);
   await picture(page, "workbench-welcome");
+});
+
+check("health is told in the output channel", async () => {
+  await palette("ECA: Check Health");
+  await page.locator(".panel .view-line", { hasText: "The server runs" }).waitFor();
+  await picture(page, "workbench-health");
+  await palette("View: Hide Panel");
+  await page.locator(".panel .view-line").first().waitFor({ state: "hidden" });
 });
 
 check("a prompt and its streamed answer", async () => {
@@ -216,6 +227,85 @@ check("a selection is rewritten once its proposal is accepted", async () => {
   await page.locator(".monaco-editor .view-line", { hasText: "good morning" }).first().waitFor();
 });
 
+/** Puts the cursor at the end of a line of the open file. */
+async function toEndOf(line) {
+  await page.locator(".monaco-editor .view-line", { hasText: line }).first().click();
+  await page.keyboard.press("End");
+}
+
+/** Chooses when completions come, in the editor of settings. */
+async function turnOn(when) {
+  await palette("Preferences: Open Settings (UI)");
+  await page.locator(".settings-editor .search-container .native-edit-context, .settings-editor .search-container textarea").first().focus();
+  await page.keyboard.type("ecaRs.inlineCompletion");
+  const choice = page.locator(".settings-editor .setting-item-contents", { hasText: "Inline Completion" }).first().locator("select");
+  await choice.waitFor();
+  await picture(page, "workbench-settings");
+  await choice.selectOption(when);
+  // It is marked as set once it is written.
+  await page.locator(".settings-editor .setting-item-contents.is-configured", { hasText: "Inline Completion" }).waitFor();
+}
+
+const ghost = () => page.locator(".monaco-editor .ghost-text-decoration, .monaco-editor .ghost-text-decoration-preview", { hasText: "evening" }).first();
+/** Longer than the pause in typing that is waited for: whoever would ask has asked then. */
+const nobodyAsks = () => page.waitForTimeout(1_000);
+const asked = async () => (await model.requests()).length;
+
+check("a completion is asked for at the cursor, shown as ghost text, and accepted with Tab", async () => {
+  await openFile("evening.rs");
+  await toEndOf("let sum =");
+  const before = await asked();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("Space");
+  await ghost().waitFor();
+  await picture(page, "workbench-ghost");
+  await page.keyboard.press("Tab");
+  await page.locator(".monaco-editor .view-line", { hasText: "let sum = 1234 + evening();" }).first().waitFor();
+  assert.equal(await ghost().count(), 0);
+  assert.equal(await asked(), before + 1);
+  await page.keyboard.press("Control+z");
+  // It is off unless the user turns it on: VS Code asks, and nobody answers.
+  await palette("Trigger Inline Suggestion");
+  await page.keyboard.type("7");
+  await page.locator(".monaco-editor .view-line", { hasText: "let sum = 7" }).first().waitFor();
+  await nobodyAsks();
+  assert.equal(await asked(), before + 1);
+});
+
+check("why there is no completion is said to who asked", async () => {
+  await openFile("silent.rs");
+  await toEndOf("silent(");
+  await palette("ECA: Complete at the Cursor");
+  const toast = page.locator(".notifications-toasts", { hasText: "the key is wrong" });
+  await toast.getByRole("button", { name: "Show Log" }).waitFor();
+  await picture(page, "workbench-ghost-refused");
+  await palette("Notifications: Clear All Notifications");
+  await toast.waitFor({ state: "hidden" });
+});
+
+check("completions come while typing, once that is turned on", async () => {
+  await turnOn("whileTyping");
+  await openFile("evening.rs");
+  await toEndOf("let sum =");
+  await page.keyboard.type(" ");
+  await ghost().waitFor();
+  await picture(page, "workbench-ghost-typing");
+  // What was put away comes back when VS Code is told so, and costs nothing.
+  const paid = await asked();
+  await page.keyboard.press("Escape");
+  await ghost().waitFor({ state: "detached" });
+  await palette("Trigger Inline Suggestion");
+  await ghost().waitFor();
+  // Who types along is not asked about again.
+  await page.keyboard.type("12");
+  await nobodyAsks();
+  assert.equal(await asked(), paid);
+  await ghost().waitFor();
+  await page.keyboard.press("Tab");
+  await page.locator(".monaco-editor .view-line", { hasText: /let\ssum.*1234\s\+\sevening/ }).first().waitFor();
+  await palette("File: Revert File");
+});
+
 check("problems that VS Code knows reach the model", async () => {
   await openFile("broken.json");
   await page.locator(".squiggly-error").first().waitFor();
@@ -287,4 +377,61 @@ check("a window that is loaded again goes on with the same chat", async () => {
   await page.reload();
   await see(".block.text", "back again");
   await see(".model", "scripted");
+  await picture(page, "workbench-reloaded");
+});
+
+check("a background job is listed, read as it prints, and killed", async () => {
+  const shell = { command: "for i in 1 2 3; do echo line $i; done; while sleep 1; do date; done", background: "clock" };
+  await type(`call shell_command ${JSON.stringify(shell)}\nsay the clock runs`);
+  await see(".tool.waiting", "clock");
+  await chat.locator(".tool.waiting").getByRole("button", { name: /^Approve/ }).first().click();
+  await see(".block.text", "the clock runs");
+  await idle();
+  await see(".progress .jobs", "1 background job");
+  await picture(page, "workbench-job-chat");
+  await chat.locator(".progress .jobs").click();
+  const row = page.locator(".quick-input-widget .monaco-list-row", { hasText: "clock" });
+  await row.waitFor();
+  assert.match(await row.innerText(), /running/);
+  await picture(page, "workbench-jobs");
+  await page.keyboard.press("Enter");
+  await page.locator(".tab.active", { hasText: "clock (job-1).log" }).waitFor();
+  const line = (text) => page.locator(".monaco-editor .view-line", { hasText: text }).first();
+  await line("line 3").waitFor();
+  const lines = () => page.locator(".monaco-editor .view-line").count();
+  const before = await lines();
+  await wait("more output", async () => (await lines()) > before);
+  await picture(page, "workbench-job");
+  await page.keyboard.type("x");
+  await page.locator(".monaco-editor-overlaymessage", { hasText: "read-only" }).waitFor();
+  await page.locator(".statusbar-item", { hasText: "ECA" }).hover();
+  await page.locator(".monaco-hover, .workbench-hover", { hasText: "1 background job" }).first().waitFor();
+  await picture(page, "workbench-job-tooltip");
+  await line("line 3").click();
+  await palette("ECA: Kill Background Job…");
+  const dialog = page.locator(".monaco-dialog-box", { hasText: "Kill “clock”?" });
+  await dialog.waitFor();
+  await picture(page, "workbench-job-kill");
+  await dialog.getByRole("button", { name: "Kill" }).click();
+  await line("[killed after").waitFor();
+  await chat.locator(".progress .jobs").waitFor({ state: "hidden" });
+  await picture(page, "workbench-job-killed");
+  await palette("ECA: Kill Background Job…");
+  await page.locator(".notifications-toasts", { hasText: "No background job is running." }).waitFor();
+  await palette("ECA: Background Jobs…");
+  await row.waitFor();
+  assert.match(await row.innerText(), /killed/);
+  await page.keyboard.press("Escape");
+  // The server dies, and a job with it.
+  await type(`call shell_command ${JSON.stringify({ ...shell, background: "second clock" })}\nsay it runs again`);
+  await chat.locator(".tool.waiting").getByRole("button", { name: /^Approve/ }).first().click();
+  await see(".progress .jobs", "1 background job");
+  await palette("ECA: Background Jobs…");
+  await page.locator(".quick-input-widget .monaco-list-row", { hasText: "second clock" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator(".tab.active", { hasText: "second clock (job-2).log" }).waitFor();
+  process.kill(Number(serverProcess()), "SIGKILL");
+  await line("[this job ended with its server]").waitFor();
+  await chat.locator(".progress .jobs").waitFor({ state: "hidden" });
+  await picture(page, "workbench-job-lost");
 });
