@@ -88,6 +88,8 @@ pub enum AssistError {
     UnknownModel(String),
     #[error("there is nothing selected")]
     NothingSelected,
+    #[error("{0} may hold keys, so no model is shown it")]
+    KeyFile(String),
     #[error("the model did not answer in time")]
     Timeout,
     #[error("{0}")]
@@ -131,8 +133,13 @@ impl Engine {
         Ok(Rewriting { answer, selection: order.text, said: String::new(), thinking: false, until, over: false })
     }
 
-    /// How a text may go on at the cursor; `None` when the model has nothing to propose.
+    /// How a text may go on at the cursor; `None` when the model has nothing to propose. Files that may hold
+    /// keys are not shown to it: nobody means to send them by typing.
     pub async fn complete(&self, order: CompletionOrder) -> Result<Option<String>, AssistError> {
+        if let Some(path) = order.path.as_deref().map(Path::new).filter(|path| approval::is_key_file(path)) {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+            return Err(AssistError::KeyFile(name.into_owned()));
+        }
         let settings = self.shared.complete_settings().await;
         let config = settings.config();
         let model = model(&settings, config.assist.completion_model.as_deref(), order.model.as_ref())?;

@@ -112,7 +112,17 @@ async fn a_proposal_stands_at_the_cursor() {
     for kind in ["info", "warning"] {
         let answer = server.request_raw("completion/inline", Some(params.clone())).await;
         assert_eq!(answer["result"]["error"]["type"], kind, "{answer}");
+        model.next_request().await;
     }
+    // What may hold keys is not sent, however often it is typed in.
+    let secret =
+        json!({"docText": "KEY=", "docVersion": 1, "position": {"line": 1, "character": 5}, "path": "/w/.env"});
+    let answer = server.request_raw("completion/inline", Some(secret)).await;
+    let error = &answer["result"]["error"];
+    assert!(error["type"] == "info" && error["message"].as_str().unwrap().contains(".env"), "{answer}");
+    model.push(Script::text_stream(&["x"]));
+    server.request_raw("completion/inline", Some(params)).await;
+    assert_eq!(model.next_request().await.body["messages"], messages);
     server.finish().await;
 }
 
@@ -123,6 +133,6 @@ async fn without_a_model_there_is_no_help_and_a_reason() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("no model"), "{refused}");
     let params = json!({"docText": "a", "docVersion": 1, "position": {"line": 1, "character": 2}});
     let answer = server.request_raw("completion/inline", Some(params)).await;
-    assert_eq!(answer["result"]["error"]["type"], "info", "{answer}");
+    assert_eq!(answer["result"]["error"]["type"], "warning", "{answer}");
     server.finish().await;
 }

@@ -81,12 +81,29 @@ pub(super) fn proposal(answer: &str, before: &str, after: &str) -> Option<String
         text = rest.to_owned();
     }
     let rest_of_line = after.split('\n').next().unwrap_or_default().trim_end();
-    if rest_of_line.len() >= SHORTEST_REPEATED
-        && let Some(shorter) = text.trim_end().strip_suffix(rest_of_line)
+    if let Some(shorter) = text.trim_end().strip_suffix(rest_of_line)
+        && (rest_of_line.len() >= SHORTEST_REPEATED || closes_nothing_of(&text, rest_of_line))
     {
         text = shorter.to_owned();
     }
     (!text.trim().is_empty()).then_some(text)
+}
+
+/// Whether all of `rest`, with which `text` ends, are brackets and quotes that are not opened in it: an editor
+/// put them behind the cursor when the user opened them.
+fn closes_nothing_of(text: &str, rest: &str) -> bool {
+    let count = |text: &str, wanted: char| text.chars().filter(|character| *character == wanted).count();
+    let is_surplus = |closing: char| {
+        let opening = match closing {
+            ')' => '(',
+            ']' => '[',
+            '}' => '{',
+            '"' | '\'' | '`' => return count(text, closing) % 2 == 1 && count(rest, closing) == 1,
+            _ => return false,
+        };
+        count(text, closing) >= count(text, opening) + count(rest, closing)
+    };
+    !rest.is_empty() && rest.chars().all(is_surplus)
 }
 
 /// The answer as it replaces the selection: without a fence around it that the selection does not
@@ -170,6 +187,15 @@ mod tests {
             ("```rust\nbar()\n```", "  foo.", "", Some("bar()")),
             ("bar();", "foo.", ");\nnext", Some("bar();")),
             ("bar() + 1;", "foo.", " + 1;\nnext", Some("bar()")),
+            ("x)", "foo(", ")", Some("x")),
+            ("g(x))", "foo(", ")", Some("g(x)")),
+            ("g(x)", "foo(", ")", Some("g(x)")),
+            ("1])", "foo([", "])\nnext", Some("1")),
+            ("g(x))", "foo((", "))", Some("g(x))")),
+            ("it's\"", "say \"", "\"", Some("it's")),
+            ("a\" + \"b\"", "x = \"", "\"", Some("a\" + \"b")),
+            ("\"a\"", "x = ", "\"", Some("\"a\"")),
+            ("x;", "y = ", ";", Some("x;")),
             (&format!("a{CURSOR}b"), "", "", Some("ab")),
             (" \n", "x", "", None),
             ("", "x", "", None),

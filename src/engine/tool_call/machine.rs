@@ -54,7 +54,7 @@ pub(in crate::engine) enum Input {
         remember: bool,
     },
     UserRejected,
-    Started,
+    Start,
     Finished,
     Stop,
     GraceOver,
@@ -108,26 +108,27 @@ pub(in crate::engine) fn step(state: State, input: Input) -> (State, Vec<Effect>
             S::Done(End::Returned),
             vec![E::EmitRun { manual: false }, E::EmitRunning, E::Record(Result::Invalid), E::EmitCalled],
         ),
-        (S::Ruling, I::Allow) => (S::Approved, vec![E::EmitRun { manual: false }, E::Spawn]),
+        (S::Ruling, I::Allow) => (S::Approved, vec![E::EmitRun { manual: false }]),
         (S::Ruling, I::Ask) => (S::Waiting, vec![E::EmitRun { manual: true }, E::EmitWaiting]),
         (S::Ruling, I::Deny(why)) => (
             S::Done(End::Rejected(why)),
             vec![E::EmitRun { manual: false }, E::EmitRejected(why), E::Record(Result::Rejected(why))],
         ),
-        (S::Waiting, I::UserApproved { remember: true }) => (S::Approved, vec![E::Remember, E::Spawn]),
-        (S::Waiting, I::UserApproved { remember: false }) => (S::Approved, vec![E::Spawn]),
+        (S::Waiting, I::UserApproved { remember: true }) => (S::Approved, vec![E::Remember]),
+        (S::Waiting, I::UserApproved { remember: false }) => (S::Approved, vec![]),
         (S::Waiting, I::UserRejected) => rejected(Why::User),
-        (S::Approved, I::Started) => (S::Running, vec![E::EmitRunning]),
+        // Told first, so that nothing that it does, like asking the user, is seen before.
+        (S::Approved, I::Start) => (S::Running, vec![E::EmitRunning, E::Spawn]),
         (S::Running, I::Finished) => (S::Done(End::Returned), vec![E::Record(Result::Output), E::EmitCalled]),
-        (S::Approved | S::Running, I::Stop) => (S::Stopping, vec![E::Cancel]),
+        (S::Running, I::Stop) => (S::Stopping, vec![E::Cancel]),
         (S::Stopping, I::Finished) => {
             (S::Done(End::Rejected(Why::Stopped)), vec![E::EmitRejected(Why::Stopped), E::Record(Result::Output)])
         }
         (S::Stopping, I::GraceOver) => {
             (S::Done(End::Rejected(Why::Stopped)), vec![E::EmitRejected(Why::Stopped), E::Record(Result::Interrupted)])
         }
-        (S::Stopping, I::Stop | I::Started) => (state, vec![]),
-        (S::New | S::Preparing | S::Ruling | S::Waiting, I::Stop) => rejected(Why::Stopped),
+        (S::Stopping, I::Stop) => (state, vec![]),
+        (S::New | S::Preparing | S::Ruling | S::Waiting | S::Approved, I::Stop) => rejected(Why::Stopped),
         _ => {
             tracing::error!(?state, ?input, "a tool call got something it cannot get");
             (state, vec![])
@@ -153,7 +154,7 @@ mod tests {
             Just(Input::Deny(Why::Hook)),
             any::<bool>().prop_map(|remember| Input::UserApproved { remember }),
             Just(Input::UserRejected),
-            Just(Input::Started),
+            Just(Input::Start),
             Just(Input::Finished),
             Just(Input::Stop),
             Just(Input::GraceOver),
@@ -191,6 +192,9 @@ mod tests {
             }
             let rejected = at(|effect| matches!(effect, Effect::EmitRejected(_)));
             let spawned = at(|effect| matches!(effect, Effect::Spawn));
+            if let Some(spawned) = spawned {
+                prop_assert!(running.is_some_and(|running| running < spawned), "told before it starts");
+            }
             if let (Some(rejected), Some(spawned)) = (rejected, spawned) {
                 prop_assert!(spawned < rejected, "nothing starts after a rejection");
                 let cancelled = at(|effect| matches!(effect, Effect::Cancel));
@@ -209,8 +213,7 @@ mod tests {
 
     #[test]
     fn an_allowed_call_runs_and_returns() {
-        let (state, effects) =
-            run(&[Input::ArgsDelta, Input::ArgsReady, Input::Allow, Input::Started, Input::Finished]);
+        let (state, effects) = run(&[Input::ArgsDelta, Input::ArgsReady, Input::Allow, Input::Start, Input::Finished]);
         assert_eq!(state, State::Done(End::Returned));
         assert_eq!(
             effects,
@@ -218,8 +221,8 @@ mod tests {
                 Effect::EmitPrepare,
                 Effect::Rule,
                 Effect::EmitRun { manual: false },
-                Effect::Spawn,
                 Effect::EmitRunning,
+                Effect::Spawn,
                 Effect::Record(Result::Output),
                 Effect::EmitCalled,
             ]
@@ -228,12 +231,12 @@ mod tests {
 
     #[test]
     fn what_a_stopped_call_really_did_is_recorded() {
-        let (_, effects) = run(&[Input::ArgsReady, Input::Allow, Input::Started, Input::Stop, Input::Finished]);
+        let (_, effects) = run(&[Input::ArgsReady, Input::Allow, Input::Start, Input::Stop, Input::Finished]);
         assert_eq!(
             effects[effects.len() - 3..],
             [Effect::Cancel, Effect::EmitRejected(Why::Stopped), Effect::Record(Result::Output)]
         );
-        let (_, effects) = run(&[Input::ArgsReady, Input::Allow, Input::Started, Input::Stop, Input::GraceOver]);
+        let (_, effects) = run(&[Input::ArgsReady, Input::Allow, Input::Start, Input::Stop, Input::GraceOver]);
         assert_eq!(effects[effects.len() - 1], Effect::Record(Result::Interrupted));
     }
 
@@ -245,7 +248,7 @@ mod tests {
         let (state, effects) =
             run(&[&asked[..], &[Input::UserApproved { remember: true }, Input::UserRejected]].concat());
         assert_eq!(state, State::Approved);
-        assert!(effects.ends_with(&[Effect::Remember, Effect::Spawn]));
+        assert!(effects.ends_with(&[Effect::Remember]));
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Turn {
                 self.feed(id, input, running).await?;
             }
             if self.open.call(id).is_some_and(|call| call.state == State::Approved) {
-                self.feed(id, Input::Started, running).await?;
+                self.feed(id, Input::Start, running).await?;
                 let text = self.open.call(id).map_or("Calling tool", |call| calling_text(&call));
                 self.progress(text).await?;
             }

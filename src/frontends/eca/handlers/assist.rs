@@ -158,7 +158,7 @@ impl Answer<CompletionInline> for EcaServer {
                 CompletionInlineResult { items: Some(vec![CompletionItem { text, doc_version, range }]), error: None }
             }
             Ok(None) => refused(MessageType::Info, "the model has nothing to propose here"),
-            Err(error @ AssistError::NoModel) => refused(MessageType::Info, &error.to_string()),
+            Err(error @ AssistError::KeyFile(_)) => refused(MessageType::Info, &error.to_string()),
             Err(error) => refused(MessageType::Warning, &error.to_string()),
         })
     }
