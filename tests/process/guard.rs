@@ -148,7 +148,7 @@ async fn whoever_is_given_an_order_of_another_version_becomes_the_one_who_gave_i
         let (mut guard, leash) = order(Path::new(executable), &other, &["sh", "-c", script]);
         let mut lines = BufReader::new(guard.stdout.take().unwrap()).lines().map(Result::unwrap);
         let pid = lines.next().unwrap().parse().unwrap();
-        assert_eq!(Path::new(&lines.next().unwrap()), Path::new(ECA).canonicalize().unwrap());
+        assert_eq!(Path::new(&lines.next().unwrap()), dunce::canonicalize(ECA).unwrap());
         assert!(is_alive(pid));
         drop(leash);
         guard.wait().unwrap();
