@@ -112,6 +112,8 @@ impl Engine {
         let config = settings.config();
         let model = model(&settings, config.assist.rewrite_model.as_deref(), order.model.as_ref())?;
         let file = match (order.unsaved, &order.path) {
+            // The user selected a part of it, not all.
+            (_, Some(path)) if approval::is_key_file(path) => None,
             (None, Some(path)) => read(path.clone()).await,
             (unsaved, _) => unsaved,
         };
@@ -224,11 +226,10 @@ impl Shared {
     }
 }
 
-/// A file's text. `None` when it cannot be shown; the selection must do then. What may hold keys is
-/// not: the user selected a part of it, not all.
+/// A file's text. `None` when it cannot be shown; the selection must do then.
 async fn read(path: PathBuf) -> Option<String> {
     let read = move || {
-        if !path.is_absolute() || approval::is_key_file(&path) {
+        if !path.is_absolute() {
             return None;
         }
         let found = std::fs::metadata(&path).ok()?;

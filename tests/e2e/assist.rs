@@ -52,6 +52,29 @@ async fn a_rewrite_streams_and_sees_its_file() {
 }
 
 #[tokio::test]
+async fn of_a_file_that_may_hold_keys_only_the_selection_is_sent() {
+    let model = MockLlm::start().await;
+    model.respond_with(|_| Script::text_stream(&["new"]));
+    let mut server = TestServer::with(&model).start().await;
+    let text = "KEY=s3cr3t\nNAME=old\n";
+    let path = server.dirs.file(".env", text);
+    let mut params = order("r", "NAME=old");
+    params["path"] = json!(path);
+    for is_open in [false, true] {
+        if is_open {
+            let uri = format!("file://{path}");
+            let document = json!({"uri": uri, "languageId": "", "version": 1, "text": format!("{text}#")});
+            server.notify_raw("textDocument/didOpen", Some(json!({"textDocument": document})));
+        }
+        server.request_raw("rewrite/prompt", Some(params.clone())).await;
+        told(&mut server, "r").await;
+        let body = model.next_request().await.body.to_string();
+        assert!(body.contains("NAME=old") && !body.contains("s3cr3t"), "{body}");
+    }
+    server.finish().await;
+}
+
+#[tokio::test]
 async fn a_fence_around_the_answer_is_taken_away() {
     let model = MockLlm::start().await;
     model.push(Script::text_stream(&["```rust\nnew\n", "```"]));
