@@ -8,6 +8,8 @@ mod worktree;
 
 use std::path::{Path, PathBuf};
 
+use crate::base::text::file_name;
+
 /// The folders of one client; immutable, shared by `Arc`, replaced as a whole when they change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
@@ -35,7 +37,7 @@ impl Workspace {
                 Ok(path) if roots.iter().any(|root| root.path == path) => {}
                 Ok(path) => {
                     let name = name.as_deref().map(str::trim).filter(|name| !name.is_empty());
-                    let name = name.map_or_else(|| default_name(&path), str::to_owned);
+                    let name = name.map_or_else(|| file_name(&path), str::to_owned);
                     roots.push(Root { path, name, uri: uri.clone() });
                 }
                 Err(reason) => warnings.push(format!("the workspace folder {uri:?} is ignored: {reason}")),
@@ -95,10 +97,6 @@ pub fn uri_from_path(path: &Path) -> String {
         }
     }
     uri
-}
-
-fn default_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The bytes of the path; `windows` is a parameter so that both forms are tested everywhere.

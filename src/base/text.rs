@@ -1,4 +1,6 @@
-//! Cutting text without breaking characters, and telling how alike two texts are.
+//! Cutting text without breaking characters, names for people, and how alike two texts are.
+
+use std::path::Path;
 
 /// The longest prefix of `text` that has at most `max` bytes and ends on a character border.
 pub fn prefix(text: &str, max: usize) -> &str {
@@ -32,6 +34,11 @@ pub fn one_line(text: &str, max: usize) -> String {
         .collect();
     let joined = cleaned.split_whitespace().collect::<Vec<_>>().join(" ");
     joined.chars().take(max).collect::<String>().trim_end().to_owned()
+}
+
+/// The last part of a path, or all of one that has no parts.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// How many bytes two texts have in common at their start and at their end, in whole characters and

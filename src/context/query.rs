@@ -8,6 +8,7 @@ use super::index::{Hit, Index, Kind, patience};
 use super::paths::{Places, without_dots};
 
 use crate::base::task;
+use crate::base::text::file_name;
 
 /// One query offers no more than this, whatever the configuration says.
 const MOST_OFFERED: usize = 1_000;
@@ -60,8 +61,7 @@ pub async fn contexts(
     if !is_path(text) {
         let special = [(ContextHit::RepoMap, "repoMap"), (ContextHit::Cursor, "cursor")];
         found.extend(special.into_iter().filter(|(_, name)| fits(text, name)).map(|(hit, _)| hit));
-        let name = |root: &Path| root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into_owned();
-        let roots = index.roots().iter().filter(|root| root.to_str().is_some() && fits(text, &name(root)));
+        let roots = index.roots().iter().filter(|root| root.to_str().is_some() && fits(text, &file_name(root)));
         found.extend(roots.cloned().map(ContextHit::Directory));
     }
     found.extend(files(index, query).await);

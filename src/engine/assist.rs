@@ -14,6 +14,7 @@ use super::{Engine, Settings, Shared, request};
 use crate::approval;
 use crate::base::ModelId;
 use crate::base::task;
+use crate::base::text::file_name;
 use crate::customization::prompt::{self, Selection};
 use crate::llm::{Delta, LlmError, ModelInfo};
 use crate::providers::Guide;
@@ -139,8 +140,7 @@ impl Engine {
     /// keys are not shown to it: nobody means to send them by typing.
     pub async fn complete(&self, order: CompletionOrder) -> Result<Option<String>, AssistError> {
         if let Some(path) = order.path.as_deref().map(Path::new).filter(|path| approval::is_key_file(path)) {
-            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-            return Err(AssistError::KeyFile(name.into_owned()));
+            return Err(AssistError::KeyFile(file_name(path)));
         }
         let settings = self.shared.complete_settings().await;
         let config = settings.config();

@@ -3,27 +3,9 @@
 /// Resolves when the process is asked to end: SIGTERM, SIGINT or SIGHUP; Ctrl-C where there are no
 /// signals. From the call on, these signals no longer kill the process by themselves.
 pub fn terminate() -> impl Future<Output = ()> {
-    #[cfg(unix)]
-    {
-        use futures_util::future::select_all;
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-        let streams: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
-        async move {
-            if streams.is_empty() {
-                // Without handlers the signals end the process the hard way, which is still an end.
-                return std::future::pending().await;
-            }
-            let waits = streams.into_iter().map(|mut stream| Box::pin(async move { stream.recv().await }));
-            select_all(waits).await;
-        }
-    }
-    #[cfg(windows)]
-    {
-        let mut requests = Requests::listen();
-        async move {
-            requests.next().await;
-        }
+    let mut requests = Requests::listen();
+    async move {
+        requests.next().await;
     }
 }
 
@@ -63,7 +45,8 @@ impl Requests {
         Self { interrupts: tokio::signal::windows::ctrl_c().ok() }
     }
 
-    /// The next request; dropping the future loses none.
+    /// The next request; dropping the future loses none. Without handlers it never comes: the signals end the
+    /// process the hard way then, which is still an end.
     pub async fn next(&mut self) -> Asked {
         #[cfg(unix)]
         {
@@ -76,15 +59,9 @@ impl Requests {
             .await
         }
         #[cfg(windows)]
-        {
-            let interrupt = match &mut self.interrupts {
-                Some(interrupts) => interrupts.recv().await,
-                None => None,
-            };
-            match interrupt {
-                Some(()) => Asked::Interrupt,
-                None => std::future::pending().await,
-            }
+        match async { self.interrupts.as_mut()?.recv().await }.await {
+            Some(()) => Asked::Interrupt,
+            None => std::future::pending().await,
         }
     }
 }

@@ -166,7 +166,6 @@ impl Turn {
                 }
                 Effect::Remember => self.tools.remember(&call),
                 Effect::Spawn => {
-                    self.open.change(id, |call| call.state = next);
                     if let Some(tool) = &call.tool {
                         let context = ToolContext { prepared: call.prepared.clone(), ..self.call_context(id) };
                         running.spawn(run_call(Arc::clone(tool), call.parsed.clone(), context, self.tools.clone()));

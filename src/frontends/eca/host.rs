@@ -26,6 +26,7 @@ use super::documents::{Held, Unsaved, edit_between};
 use super::session::Session;
 use super::sink::show_message;
 use crate::base::ChatId;
+use crate::base::text::file_name;
 use crate::host::{
     Capabilities, Diagnostic, Host, HostError, Location, Locations, OpenChange, Question, Reply, Severity, SymbolPlace,
     Taken,
@@ -165,7 +166,7 @@ impl EditorHost {
     /// Has the editor change its document, and asks the user to save it.
     async fn change_document(&self, held: Unsaved, change: OpenChange) -> Result<Taken, HostError> {
         let (documents, path) = (self.session.documents(), &change.path);
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+        let name = file_name(path);
         let before = held.text.clone();
         let edit = self.workspace_edit(held, edit_between(&before, &change.after));
         let params = ApplyWorkspaceEditParams { label: Some(format!("Change of {name} by ECA")), edit };

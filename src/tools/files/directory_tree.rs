@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::paths::{self, in_words};
 use super::walk::walker;
 use super::{STOPPED, arguments, blocking};
+use crate::base::text::file_name;
 use crate::tool::{Access, Arguments, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath};
 use layout::{Kind, Room, Tree};
 
@@ -54,7 +55,7 @@ impl Tool for DirectoryTree {
     }
 
     fn summary(&self, arguments: &Arguments) -> Option<String> {
-        let name = arguments.get("path").and_then(Value::as_str).map(|path| paths::file_name(Path::new(path)));
+        let name = arguments.get("path").and_then(Value::as_str).map(|path| file_name(Path::new(path)));
         Some(name.map_or_else(|| "Listing tree".to_owned(), |name| format!("Listing tree: {name}")))
     }
 

@@ -15,9 +15,10 @@ use serde_json::json;
 
 use super::change::{self, Current, Locks};
 use super::matching::{Change, Rules};
-use super::paths::{self, Target, file_name};
+use super::paths::{self, Target};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
+use crate::base::text::file_name;
 use crate::tool::{
     Access, Arguments, Details, FileChange, FileText, Prepared, Preview, Tool, ToolContext, ToolOutput, ToolSpec,
     summary_of_file,

@@ -13,9 +13,10 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use super::change::{self, Locks};
-use super::paths::{self, Target, file_name, in_words};
+use super::paths::{self, Target, in_words};
 use super::replace::{rename_to_nothing, sync_folder};
 use super::{STOPPED, arguments, blocking, disk, to_the_end};
+use crate::base::text::file_name;
 use crate::tool::{
     Access, Arguments, PlannedChange, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath, summary_of_file,
 };

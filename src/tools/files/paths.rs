@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::blocking;
-use crate::base::text::edit_distance;
+use crate::base::text::{edit_distance, file_name};
 use crate::tool::{Access, ToolContext, TouchedPath};
 use crate::workspace::{self, Workspace};
 
@@ -120,11 +120,6 @@ fn real(path: &Path, links: usize) -> io::Result<PathBuf> {
         Ok(leads_to) => real(&parent.join(leads_to), links - 1),
         Err(_) => Ok(real(parent, links)?.join(name)),
     }
-}
-
-/// The name for a summary.
-pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// `path` as seen from the workspace folder that it lies in.

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::disk;
 use super::paths::{self, Target, in_words};
 use super::{STOPPED, arguments, blocking, change, or_stopped};
-use crate::base::text::prefix;
+use crate::base::text::{file_name, prefix};
 use crate::llm::Image;
 use crate::tool::{
     Access, Arguments, Content as Output, FileText, Preview, Tool, ToolContext, ToolOutput, ToolSpec, TouchedPath,
@@ -85,7 +85,7 @@ impl Tool for ReadFile {
     ) -> BoxFuture<'a, Result<Preview, String>> {
         Box::pin(async move {
             let path = paths::resolve(arguments::text(arguments, "path")?, context).await?;
-            let name = paths::file_name(&path);
+            let name = file_name(&path);
             let offset = arguments::count(arguments, "line_offset")?.unwrap_or(0);
             let limit = arguments::count(arguments, "limit")?.filter(|limit| *limit > 0);
             let last = offset.saturating_add(limit.unwrap_or(context.settings.read_file_max_lines));

@@ -13,9 +13,10 @@ use super::change::{self, Current, Locks};
 use super::diff::between_common_ends;
 use super::disk::MAX_TEXT_BYTES;
 use super::matching::in_the_style_of;
-use super::paths::{self, Target, file_name};
+use super::paths::{self, Target};
 use super::replace::{self, NotReplaced};
 use super::{STOPPED, arguments, blocking};
+use crate::base::text::file_name;
 use crate::tool::{
     Access, Arguments, Details, FileChange, FileText, Preview, Tool, ToolContext, ToolOutput, ToolSpec, summary_of_file,
 };

@@ -17,6 +17,11 @@ local function block_here(chat)
   end
 end
 
+--- The row of a block's first line, for a cursor; an empty line stands before all blocks but the first.
+local function heading(block)
+  return block.row + (block.row > 0 and 2 or 1)
+end
+
 --- The call to decide on: the one under the cursor if it waits, else the first that does.
 local function decision()
   local chat = session.chat()
@@ -97,7 +102,7 @@ function M.toggle()
   if block and blocks.folds(block) then
     block.expanded = not block.expanded
     chat.transcript:redraw(block)
-    local row = math.min(block.row + (block.row > 0 and 2 or 1), vim.api.nvim_buf_line_count(0))
+    local row = math.min(heading(block), vim.api.nvim_buf_line_count(0))
     vim.api.nvim_win_set_cursor(0, { row, 0 })
   end
 end
@@ -122,7 +127,7 @@ function M.next_approval()
   panel.show(chat)
   local window = panel.windows().transcript
   vim.api.nvim_set_current_win(window)
-  vim.api.nvim_win_set_cursor(window, { block.row + (block.row > 0 and 2 or 1), 0 })
+  vim.api.nvim_win_set_cursor(window, { heading(block), 0 })
 end
 
 --- Goes to the user's message before the cursor, or after it.
@@ -137,7 +142,7 @@ function M.message(step)
     end
   end
   if found then
-    vim.api.nvim_win_set_cursor(0, { found.row + (found.row > 0 and 2 or 1), 0 })
+    vim.api.nvim_win_set_cursor(0, { heading(found), 0 })
   end
 end
 

@@ -30,6 +30,13 @@ end
 
 local step
 
+--- Begins a login, by one of the methods that the server offered if it has asked for that.
+local function login(provider, method)
+  server.ask("providers/login", { provider = provider, method = method }, function(result)
+    step(provider, result)
+  end)
+end
+
 local function choose_method(provider, methods)
   vim.ui.select(methods, {
     prompt = "How?",
@@ -39,9 +46,7 @@ local function choose_method(provider, methods)
     end,
   }, function(method)
     if method then
-      server.ask("providers/login", { provider = provider, method = method.key }, function(result)
-        step(provider, result)
-      end)
+      login(provider, method.key)
     end
   end)
 end
@@ -78,12 +83,6 @@ step = function(provider, wish)
       end)
     end)
   end
-end
-
-local function login(provider)
-  server.ask("providers/login", { provider = provider }, function(result)
-    step(provider, result)
-  end)
 end
 
 local function logout(provider)
